@@ -1,0 +1,357 @@
+"""The only place that moves a lever forward. Running it twice, or from two processes, changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from gate import decide, evidence, history, policy
+from gate.metrics import battery
+from gate.models import Draw, Lever, Look, Measurement, Plan, Use, Verdict
+from listening import pairs
+from synth import bell
+from synth.models import Leased, Preflight, Render, RenderGroup, Sentence, TimedBlock, seed_of
+
+log = logging.getLogger("earwitness.advance")
+State = Lever.State
+SETTLED = (Leased.State.DONE, Leased.State.FAILED)
+DETERMINISM_CLIPS = 10
+VOID_BLOCKS = 3
+
+
+class Elsewhere(Exception):
+    """Another process moved this lever first; nothing of ours is kept."""
+
+
+def _move(lever: Lever, state: str) -> None:
+    if not Lever.objects.filter(pk=lever.pk, state=lever.state).update(state=state, problem=""):
+        raise Elsewhere
+    lever.state, lever.problem = state, ""
+
+
+def _trouble(lever: Lever, text: str) -> None:
+    if lever.problem != text:
+        Lever.objects.filter(pk=lever.pk, state=lever.state).update(problem=text)
+        lever.problem = text
+        if text:
+            history.note(lever, text)
+
+
+def advance(lever_id: int) -> None:
+    """Moves one lever as far as the facts allow."""
+    while True:
+        lever = Lever.objects.select_related("parent", "candidate", "draw", "study").get(pk=lever_id)
+        step = STEPS.get(lever.state)
+        try:
+            if step is None or not (_close(lever) or step(lever)):
+                return
+        except Elsewhere:
+            continue
+
+
+def advance_open() -> None:
+    """Every lever that is not settled. One that breaks must not hold the others."""
+    for pk in Lever.objects.exclude(state=State.SETTLED).values_list("pk", flat=True):
+        try:
+            advance(pk)
+        except Exception:  # noqa: BLE001 - logged with its trace; the next round tries again
+            log.exception("lever %s could not be advanced", pk)
+
+
+def _close(lever: Lever) -> bool:
+    """What is undecided on the plan's closing date ends there; votes that are in get one last look (see _heard)."""
+    if lever.plan is None or lever.state == State.LISTENING or timezone.now().isoformat() < lever.plan.body["closes_at"]:
+        return False
+    with transaction.atomic():
+        _move(lever, State.SETTLED)
+        _judge(lever, None, decide.Decision(decide.INCONCLUSIVE, ("evidence_incomplete", "closed")))
+    return True
+
+
+# -- checking: preflight of both configurations, then the lock ------------------------------------------------------
+
+
+def _check(lever: Lever) -> bool:
+    flights = {p.configuration_id: p for p in Preflight.objects.filter(configuration__in=[lever.parent, lever.candidate])}
+    for configuration in (lever.parent, lever.candidate):
+        flight = flights.get(configuration.pk)
+        if flight is not None and flight.state == Leased.State.FAILED:
+            _trouble(lever, f"{configuration.name}: {flight.error}")
+            return False
+        if flight is None or flight.state != Leased.State.DONE:
+            if flight is not None and flight.error and flight.attempts:
+                _trouble(lever, f"{configuration.name}: {flight.error} (tried {flight.attempts} times)")
+            return False
+    parent, candidate = (flights[c.pk].report for c in (lever.parent, lever.candidate))
+    if parent["device_class"] != candidate["device_class"]:
+        _trouble(lever, f"The parent was tried on {parent['device_class']}, the candidate on {candidate['device_class']}: check again with one kind of worker.")
+        return False
+    if _no_effect(lever, parent, candidate):
+        _trouble(lever, "The candidate loads exactly what its parent loads (no_effect): nothing that differs reaches the model.")
+        return False
+    _lock(lever, candidate["device_class"])
+    return True
+
+
+def _no_effect(lever: Lever, parent: dict, candidate: dict) -> bool:
+    """Only the place the weights are read from differs, and the weights are the same."""
+    from synth.configuration import difference, sections
+
+    touched = sections(difference(lever.candidate.parsed(), lever.parent.parsed()))
+    return touched == ["model"] and parent["digests"].get("weights") == candidate["digests"].get("weights")
+
+
+def _draw(lever: Lever, plan: policy.Plan) -> Draw:
+    """The campaign's draw, made now: ordered by a salt nobody could know before the lever was frozen."""
+    known = Draw.objects.filter(key=lever.campaign).first()
+    if known:
+        return known
+    salt = secrets.token_hex(16)
+    digests = sorted(
+        lever.corpus.sentences.values_list("digest", flat=True), key=lambda d: hashlib.sha256(f"{salt}{d}".encode()).hexdigest()
+    )[: plan.sentences]
+    try:
+        with transaction.atomic():
+            return Draw.objects.create(
+                key=lever.campaign, corpus=lever.corpus, purpose=plan.purpose, salt=salt, order=digests,
+                list_sha256=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
+            )  # fmt: skip
+    except IntegrityError:
+        return Draw.objects.get(key=lever.campaign)
+
+
+def plan_of(lever: Lever) -> policy.Plan:
+    """The locked plan, or before the lock the one asked for."""
+    return policy.of(lever.plan.body if lever.plan else lever.wanted)
+
+
+def canonical(body: dict) -> str:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@transaction.atomic
+def _lock(lever: Lever, device_class: str) -> None:
+    """Plan, draw, uses and renders in one transaction; the jobs go out after it."""
+    _move(lever, State.RENDERING)
+    plan = plan_of(lever)
+    draw = _draw(lever, plan)
+    now = timezone.now()
+    body = {
+        **plan.model_dump(mode="json"), "device_class": device_class, "draw": draw.key, "list_sha256": draw.list_sha256,
+        "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
+        "metrics": battery.identity(settings.MODELS), "attempt": 1, "code_version": settings.VERSION,
+        "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
+    }  # fmt: skip
+    Plan.objects.create(lever=lever, number=1, body=body, digest=hashlib.sha256(canonical(body).encode()).hexdigest(), locked_at=now)
+    Lever.objects.filter(pk=lever.pk).update(draw=draw)
+    sentences = draw.sentences()
+    for sentence in sentences:
+        Use.objects.create(draw=draw, lever=lever, sentence=sentence, purpose=draw.purpose)
+    for configuration in (lever.parent, lever.candidate):
+        for place, sentence in enumerate(sentences):
+            for replicate in range(plan.replicates):
+                _render(draw, configuration, sentence, place, replicate, 0, device_class)
+    if lever.wanted["claims_identical"]:
+        for place, sentence in enumerate(sentences[:DETERMINISM_CLIPS]):
+            _render(draw, lever.parent, sentence, place, 0, 1, device_class)
+        _render(draw, lever.parent, sentences[0], 0, 0, 2, device_class)
+    history.note(lever, f"plan locked; {len(sentences)} sentences drawn, rendering begins on {device_class}")
+    bell.ring_after_commit()
+
+
+def _render(draw: Draw, configuration, sentence: Sentence, place: int, replicate: int, repetition: int, device_class: str) -> None:
+    """A render that another lever of the campaign already asked for is shared."""
+    identity = {
+        "draw_key": draw.key, "configuration": configuration, "sentence": sentence, "replicate": replicate, "repetition": repetition,
+    }  # fmt: skip
+    if Render.objects.filter(**identity).exists():
+        return
+    seed = seed_of(draw.key, sentence.digest, replicate, ":another" if repetition == 2 else "")
+    group = RenderGroup.objects.create(configuration=configuration, draw_key=draw.key, place=place, device_class=device_class)
+    Render.objects.create(group=group, seed=seed, **identity)
+
+
+# -- rendering and timing -------------------------------------------------------------------------------------------
+
+
+def _unsettled(lever: Lever) -> int:
+    return RenderGroup.objects.filter(
+        draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate]
+    ).exclude(state__in=SETTLED).count()  # fmt: skip
+
+
+def _rendered(lever: Lever) -> bool:
+    if _unsettled(lever):
+        return False
+    plan = plan_of(lever)
+    with transaction.atomic():
+        if plan.benefit == "speed":
+            _move(lever, State.TIMING)
+            for number in range(plan.timing.blocks):
+                _block(lever, plan, number)
+            history.note(lever, f"all clips rendered; {plan.timing.blocks} timed blocks follow")
+            bell.ring_after_commit()
+        else:
+            _to_scoring(lever)
+    return True
+
+
+def _block(lever: Lever, plan: policy.Plan, number: int) -> None:
+    sentences = [
+        {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(lever.draw.key, s.digest, 0)}
+        for s in lever.draw.sentences()[: plan.timing.sentences]
+    ]
+    TimedBlock.objects.get_or_create(
+        first=lever.parent, second=lever.candidate, draw_key=lever.draw.key, number=number,
+        defaults={"sentences": sentences, "device_class": lever.plan.body["device_class"]},
+    )  # fmt: skip
+
+
+def blocks_of(lever: Lever):
+    return TimedBlock.objects.filter(first=lever.parent, second=lever.candidate, draw_key=lever.draw.key).order_by("number")
+
+
+def _timed(lever: Lever) -> bool:
+    """A contended block is void and is run again, three times in all."""
+    plan, blocks = plan_of(lever), list(blocks_of(lever))
+    if any(b.state not in SETTLED for b in blocks):
+        return False
+    good = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
+    void = [b for b in blocks if b not in good]
+    if len(good) < plan.timing.blocks and len(void) < VOID_BLOCKS:
+        _block(lever, plan, len(blocks))
+        programs = sorted({name for b in void[-1:] for seen in b.contended.values() for name in seen})
+        history.note(lever, f"a timed block is void ({', '.join(programs) or void[-1].error or 'it failed'}); it is run again")
+        bell.ring_all()
+        return False
+    with transaction.atomic():
+        _to_scoring(lever)
+    return True
+
+
+# -- scoring and the automatic look ---------------------------------------------------------------------------------
+
+
+def _to_scoring(lever: Lever) -> None:
+    _move(lever, State.SCORING)
+    if not evidence.identical(lever).settled:
+        for render in evidence.renders(lever):
+            if render.clip_id:
+                Measurement.objects.get_or_create(clip_id=render.clip_id, sentence_id=render.sentence_id, identity=lever.plan.body["metrics"])
+        history.note(lever, "all clips are there; they are measured now")
+    else:
+        history.note(lever, "every clip is bit for bit its parent's: quality is settled without measuring")
+    transaction.on_commit(_ring_scoring)
+
+
+def _ring_scoring() -> None:
+    from gate.tasks import score_one
+
+    bell.ring(Measurement, score_one)
+
+
+def _measurements(lever: Lever) -> Iterable[Measurement]:
+    wanted = Q()
+    for render in evidence.renders(lever):
+        if render.clip_id:
+            wanted |= Q(clip_id=render.clip_id, sentence_id=render.sentence_id)
+    return Measurement.objects.filter(wanted, identity=lever.plan.body["metrics"]) if wanted else Measurement.objects.none()
+
+
+def _scored(lever: Lever) -> bool:
+    if not evidence.identical(lever).settled:
+        waiting = [m for m in _measurements(lever) if m.state not in SETTLED]
+        if waiting:
+            broken = next((m.error for m in waiting if m.error), "")
+            _trouble(lever, f"Measuring is held up: {broken}" if broken else "")
+            return False
+    case, facts = evidence.automatic(lever)
+    decision = decide.decide(case)
+    plan = plan_of(lever)
+    if decision.reasons[0] == "human_votes_pending":
+        return _open_listening(lever, plan, facts)
+    with transaction.atomic():
+        _move(lever, State.SETTLED)
+        _judge(lever, _look(lever, Look.Kind.AUTOMATIC, 1, facts), decision)
+    return True
+
+
+def _look(lever: Lever, kind: str, number: int, facts: dict) -> Look:
+    return Look.objects.create(
+        plan=lever.plan, kind=kind, number=number, evidence=facts, evidence_sha256=hashlib.sha256(canonical(facts).encode()).hexdigest()
+    )
+
+
+def _judge(lever: Lever, look: Look | None, decision: decide.Decision) -> None:
+    Verdict.objects.create(
+        lever=lever, plan=lever.plan, look=look, verdict=decision.verdict, reasons=list(decision.reasons),
+        evidence=decision.evidence, code_version=settings.VERSION,
+    )  # fmt: skip
+    if lever.study_id:
+        pairs.close(lever.study)
+    history.note(lever, f"verdict: {decision.verdict} ({', '.join(decision.reasons)})")
+
+
+# -- listening and its looks ----------------------------------------------------------------------------------------
+
+
+def _open_listening(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
+    by_sentence = evidence.pairs_to_hear(lever, plan)
+    prepared = pairs.prepare(by_sentence)  # reads sound: outside of the transaction
+    sample = evidence.sample_clip(lever)
+    with transaction.atomic():
+        _move(lever, State.LISTENING)
+        _look(lever, Look.Kind.AUTOMATIC, 1, facts)
+        study = pairs.open_study(lever.corpus.language, plan.listening.votes_per_pair, prepared, sample)
+        Lever.objects.filter(pk=lever.pk).update(study=study)
+        history.note(lever, f"measured and within its margins; {len(prepared)} pairs wait for listeners")
+    return True
+
+
+def planned_votes(lever: Lever, plan: policy.Plan) -> int:
+    return lever.study.pairs.count() * plan.listening.votes_per_pair
+
+
+def _heard(lever: Lever) -> bool:
+    plan = plan_of(lever)
+    done = Look.objects.filter(plan=lever.plan, kind=Look.Kind.HUMAN).count()
+    if done >= len(plan.listening.looks):
+        return False
+    closing = timezone.now().isoformat() > lever.plan.body["closes_at"]
+    planned, cast = planned_votes(lever, plan), pairs.votes_cast(lever.study)
+    if cast < round(plan.listening.looks[done] * planned) and not closing:
+        return False
+    final = closing or done + 1 == len(plan.listening.looks)
+    case, facts = evidence.human(lever, plan, done, final)
+    decision = decide.decide(case)
+    if closing and decision.verdict == decide.INCONCLUSIVE:
+        decision = decide.Decision(decide.INCONCLUSIVE, (*decision.reasons, "closed"))
+    try:
+        with transaction.atomic():
+            look = _look(lever, Look.Kind.HUMAN, done + 1, facts)
+            if final or decision.verdict != decide.INCONCLUSIVE:
+                _move(lever, State.SETTLED)
+                _judge(lever, look, decision)
+            else:
+                history.note(lever, f"look {done + 1} of {len(plan.listening.looks)} at {cast} votes: not decided yet")
+    except IntegrityError as error:
+        raise Elsewhere from error  # two processes reached the same look
+    return True
+
+
+STEPS: dict[str, Callable[[Lever], bool]] = {
+    State.CHECKING: _check,
+    State.RENDERING: _rendered,
+    State.TIMING: _timed,
+    State.SCORING: _scored,
+    State.LISTENING: _heard,
+}

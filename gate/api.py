@@ -1,0 +1,56 @@
+"""The HTTP API: the workers' desk, and verdicts for CI."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import NinjaAPI
+from ninja.errors import ValidationError
+
+from gate import register, tokens
+from gate.models import Lever
+from gate.reasons import explain
+from synth import queue
+from synth.api import problem
+from synth.api import router as desk
+from synth.configuration import Refused
+
+api = NinjaAPI(title="Earwitness", version="1", docs_url=None, openapi_url="openapi.json")
+api.add_router("/desk", desk, auth=tokens.worker)
+
+
+@api.exception_handler(queue.Lost)
+def lost(request: HttpRequest, error: queue.Lost):
+    return problem(request, 409, "lease_lost", "This unit is not yours any more; what you bring changes nothing.")
+
+
+@api.exception_handler(Refused)
+def refused(request: HttpRequest, error: Refused):
+    return problem(request, 422, error.code, error.message)
+
+
+@api.exception_handler(ValidationError)
+def malformed(request: HttpRequest, error: ValidationError):
+    first = error.errors[0]
+    return problem(request, 422, "malformed", f"{'.'.join(str(p) for p in first['loc'])}: {first['msg']}.")
+
+
+def summary(lever: Lever) -> dict:
+    """State and, once there is one, the verdict. Nothing that is sealed."""
+    verdict = lever.verdict
+    return {
+        "lever": lever.slug, "state": lever.state, "problem": lever.problem, "verdict": verdict.verdict if verdict else None,
+        "evidence": verdict.evidence if verdict else "",
+        "reasons": [{"code": code, "text": explain(code)[0]} for code in verdict.reasons] if verdict else [],
+    }  # fmt: skip
+
+
+@api.get("/levers/{slug}", auth=tokens.reader)
+def read(request: HttpRequest, slug: str):
+    return summary(get_object_or_404(Lever, slug=slug))
+
+
+@api.post("/levers", auth=tokens.reader)
+def create(request: HttpRequest, spec: dict):
+    (lever,) = register.register([spec])
+    return summary(lever)

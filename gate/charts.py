@@ -1,0 +1,57 @@
+"""Charts as SVG made on the server; colours come from the page's style sheet."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+WIDTH, HEIGHT, PAD = 320, 34, 10
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    if value is None:
+        return "∞"
+    return f"{value:.{digits}f}"
+
+
+def shown(fact: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Estimate, lower, upper and margin as texts with as many digits as keep a limit off its margin."""
+    limits = [fact[k] for k in ("margin", "low", "high") if fact.get(k) is not None]
+    digits = 3
+    while digits < 8 and any(
+        fact[end] is not None and fact[end] != limit and number(fact[end], digits) == number(limit, digits)
+        for end in ("lower", "upper")
+        for limit in limits
+    ):
+        digits += 1
+    margin = f"< {number(fact['margin'], 2)}" if fact["margin"] is not None else f"{number(fact['low'], 2)} to {number(fact['high'], 2)}"
+    return number(fact["estimate"], digits) if fact["estimate"] is not None else "–", number(fact["lower"], digits), number(fact["upper"], digits), margin
+
+
+def interval(fact: dict[str, Any]) -> SafeString:
+    """The interval as a bar with its estimate, the margin as lines; an arrow where an end lies outside the picture."""
+    limits = [fact["margin"]] if fact["margin"] is not None else [fact["low"], fact["high"]]
+    neutral = 1.0 if fact["name"] == "length" else 0.0
+    reach = 2.0 * max(abs(limit - neutral) for limit in limits)
+    inside = [abs(v - neutral) for v in (fact["lower"], fact["upper"]) if v is not None and math.isfinite(v)]
+    reach = max(reach, min(max(inside, default=0.0) * 1.1, 4 * reach))
+    left, right = neutral - reach, neutral + reach
+
+    def x(value: float | None, default: float) -> float:
+        value = default if value is None else value
+        return PAD + (WIDTH - 2 * PAD) * min(max((value - left) / (right - left), 0.0), 1.0)
+
+    low, high = x(fact["lower"], left), x(fact["upper"], right)
+    estimate = x(fact["estimate"], neutral)
+    lines = "".join(f'<line class="margin" x1="{x(v, 0):.1f}" x2="{x(v, 0):.1f}" y1="3" y2="31"/>' for v in limits)
+    text = f"{fact['label']}: {shown(fact)[0]}, interval {shown(fact)[1]} to {shown(fact)[2]}, margin {shown(fact)[3]}"
+    return format_html(
+        '<svg class="interval {}" viewBox="0 0 {} {}" role="img" aria-label="{}">'
+        '<line class="neutral" x1="{}" x2="{}" y1="8" y2="26"/>{}'
+        '<line class="span" x1="{}" x2="{}" y1="17" y2="17"/><circle cx="{}" cy="17" r="4.5"/></svg>',
+        fact["state"], WIDTH, HEIGHT, text, f"{x(neutral, 0):.1f}", f"{x(neutral, 0):.1f}", SafeString(lines),
+        f"{low:.1f}", f"{high:.1f}", f"{estimate:.1f}",
+    )  # fmt: skip

@@ -1,0 +1,335 @@
+"""Rows to the frozen case that `decide` judges, and to the facts a look stores."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gate import policy
+from gate.decide import Case, Endpoint, Speed
+from gate.metrics import battery
+from gate.models import Lever, Look, Measurement
+from gate.statistics import length, looks, rates, speed, votes
+from gate.statistics.intervals import mean_interval, z_quantile
+from gate.statistics.results import Interval
+from listening import pairs
+from synth.models import Clip, Leased, Preflight, Render, TimedBlock
+
+#: name -> (label, unit). Badness scale: larger is worse; length is a ratio, level in dB.
+UNITS = {
+    "cer": ("Character error rate", "share"), "dnsmos": ("DNSMOS OVRL lost", "points"), "length": ("Length ratio", "x"),
+    "level": ("Level difference", "dB"), "catastrophe": ("Sentences newly failing", "share"),
+    "preference": ("Preference lost", "net share"),
+}  # fmt: skip
+
+
+def finite(value: float | None) -> float | None:
+    """JSON has no infinity: an open end is null."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def renders(lever: Lever, repetition: int = 0):
+    return (
+        Render.objects.filter(draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate], repetition=repetition)
+        .select_related("clip", "sentence", "group")
+        .order_by("sentence_id", "replicate", "configuration_id")
+    )
+
+
+# -- bit for bit ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Identity:
+    """How many clips are bit for bit the parent's, and whether that means anything here."""
+
+    clips: int
+    same: int
+    repeated: int
+    repeated_same: int
+    seeds_differ: bool
+
+    @property
+    def deterministic(self) -> bool:
+        return self.repeated > 0 and self.repeated_same == self.repeated
+
+    @property
+    def settled(self) -> bool:
+        return self.clips > 0 and self.same == self.clips and self.deterministic and self.seeds_differ
+
+
+def _hash(render: Render | None) -> str | None:
+    return render.clip.pcm_sha256 if render is not None and render.clip else None
+
+
+def identical(lever: Lever) -> Identity:
+    """Compares hashes; the parent must first have been shown deterministic (A = A') and sensitive to its seed or its text."""
+    arms: dict[tuple[int, int], dict[int, Render]] = defaultdict(dict)
+    for render in renders(lever):
+        arms[render.sentence_id, render.replicate][render.configuration_id] = render
+    same = sum(
+        _hash(arm.get(lever.parent_id)) is not None and _hash(arm.get(lever.parent_id)) == _hash(arm.get(lever.candidate_id))
+        for arm in arms.values()
+    )
+    again = [r for r in renders(lever, 1) if r.configuration_id == lever.parent_id]
+    repeated_same = sum(_hash(r) is not None and _hash(r) == _hash(arms[r.sentence_id, r.replicate].get(lever.parent_id)) for r in again)
+    other_seed = [r for r in renders(lever, 2) if r.configuration_id == lever.parent_id]
+    differ = any(_hash(r) and _hash(r) != _hash(arms[r.sentence_id, r.replicate].get(lever.parent_id)) for r in other_seed)
+    if not differ:  # a greedy sampler ignores its seed; then another sentence must sound different
+        differ = len({_hash(arm.get(lever.parent_id)) for arm in arms.values()} - {None}) > 1 and _greedy(lever)
+    return Identity(len(arms), same, len(again), repeated_same, differ)
+
+
+def _greedy(lever: Lever) -> bool:
+    return lever.parent.body.get("sampling", {}).get("temperature") == 0
+
+
+# -- automatic endpoints ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """One clip's scores; a clip that was not made, or failed its checks, has the worst values."""
+
+    cer: float
+    dnsmos: float
+    level: float | None
+    seconds: float | None
+    failed: str
+
+
+def _row(render: Render, measured: dict[tuple[int, int], Measurement]) -> Row | None:
+    """None when the evidence is incomplete: neither made nor failed, or made and not measured."""
+    if render.outcome == Render.Outcome.PENDING:
+        return None
+    if render.clip is None:
+        return Row(battery.WORST_CER, battery.FLOOR_DNSMOS, None, None, render.outcome)
+    measurement = measured.get((render.clip_id, render.sentence_id))
+    if measurement is None or measurement.state != Leased.State.DONE:
+        return None
+    s = measurement.scores
+    return Row(s["cer"], s["dnsmos"], s["level_dbfs"], None if s["failed"] else s["duration_s"], s["failed"])
+
+
+def _table(lever: Lever) -> tuple[dict[int, dict[str, list[Row]]], list[str]]:
+    """sentence -> arm -> rows, and what is missing."""
+    listed = list(renders(lever))
+    measured = {
+        (m.clip_id, m.sentence_id): m
+        for m in Measurement.objects.filter(clip__in={r.clip_id for r in listed if r.clip_id}, identity=lever.plan.body["metrics"])
+    }
+    table: dict[int, dict[str, list[Row]]] = defaultdict(lambda: {"parent": [], "candidate": []})
+    lost = unmeasured = 0
+    for render in listed:
+        row = _row(render, measured)
+        if row is None:
+            lost += render.outcome == Render.Outcome.PENDING
+            unmeasured += render.outcome != Render.Outcome.PENDING
+            continue
+        table[render.sentence_id]["parent" if render.configuration_id == lever.parent_id else "candidate"].append(row)
+    missing = ([f"clips_lost:{lost}"] if lost else []) + ([f"clips_not_measured:{unmeasured}"] if unmeasured else [])
+    return table, missing
+
+
+def _differences(table: dict[int, dict[str, list[Row]]]) -> dict[str, Any]:
+    """Per-sentence differences on the badness scale, logs of length ratios, failures."""
+    cer, dnsmos, level, ratio, only_candidate, only_parent = [], [], [], [], 0, 0
+    for arms in table.values():
+        p, c = arms["parent"], arms["candidate"]
+        cer.append(np.mean([r.cer for r in c]) - np.mean([r.cer for r in p]))
+        dnsmos.append(np.mean([r.dnsmos for r in p]) - np.mean([r.dnsmos for r in c]))
+        heard = [[r for r in rows if r.seconds] for rows in (p, c)]
+        if all(heard):
+            ratio.append(float(np.mean([math.log(r.seconds) for r in heard[1]]) - np.mean([math.log(r.seconds) for r in heard[0]])))  # type: ignore[arg-type]
+        loud = [[r.level for r in rows if r.level is not None] for rows in (p, c)]
+        if all(loud):
+            level.append(np.mean(loud[1]) - np.mean(loud[0]))
+        failed = [any(r.failed for r in rows) for rows in (p, c)]
+        only_candidate += failed[1] and not failed[0]
+        only_parent += failed[0] and not failed[1]
+    return {"cer": cer, "dnsmos": dnsmos, "level": level, "ratio": ratio, "b": only_candidate, "c": only_parent, "n": len(table)}
+
+
+def _endpoints(plan: policy.Plan, d: dict[str, Any], clips: int) -> list[tuple[Endpoint, Interval]]:
+    m, tail = plan.margins, plan.tail
+    floor_met = d["n"] >= plan.floor.sentences and clips >= plan.floor.clips
+    why = "" if floor_met else "below_floor"
+
+    def one(name: str, interval: Interval, **limits: float) -> tuple[Endpoint, Interval]:
+        return Endpoint(name, interval.lower, interval.upper, may_pass=floor_met, why_open=why, **limits), interval
+
+    return [
+        one("cer", mean_interval(d["cer"], tail), margin=m.cer),
+        one("dnsmos", mean_interval(d["dnsmos"], tail), margin=m.dnsmos),
+        one("length", length.ratio_interval(d["ratio"], tail), low=1 - m.length, high=1 + m.length),
+        one("level", mean_interval(d["level"], tail), low=-m.level, high=m.level),
+        one("catastrophe", rates.paired_difference_upper(d["b"], d["c"], d["n"], tail), margin=m.catastrophe),
+    ]
+
+
+def _means(table: dict[int, dict[str, list[Row]]]) -> dict[str, dict[str, float | int | None]]:
+    out = {}
+    for arm in ("parent", "candidate"):
+        rows = [r for arms in table.values() for r in arms[arm]]
+        seconds = [r.seconds for r in rows if r.seconds]
+        out[arm] = {
+            "clips": len(rows), "failed": sum(bool(r.failed) for r in rows),
+            "cer": float(np.mean([r.cer for r in rows])) if rows else None,
+            "dnsmos": float(np.mean([r.dnsmos for r in rows])) if rows else None,
+            "seconds": float(np.mean(seconds)) if seconds else None,
+        }  # fmt: skip
+    return out
+
+
+# -- speed ------------------------------------------------------------------------------------------------------------
+
+
+def measured_speed(lever: Lever, plan: policy.Plan) -> tuple[Speed, dict[str, Any]]:
+    """From the clean blocks: S = S_wall x min(1, length ratio). Too few clean blocks make it invalid."""
+    blocks = [b for b in TimedBlock.objects.filter(first=lever.parent, second=lever.candidate, draw_key=lever.draw.key).order_by("number")]
+    clean = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
+    facts: dict[str, Any] = {"blocks": len(blocks), "clean": len(clean), "contended": [b.contended for b in blocks if b.contended]}
+    if len(clean) < plan.timing.blocks:
+        return Speed(contaminated=True), facts
+    wall, arm, block, audio = [], [], [], {0: [], 1: []}
+    for b in clean:
+        for p in b.passes.order_by("place"):
+            which = int(p.place in (1, 2))
+            wall.append(float(np.mean([math.log(c["wall_s"]) for c in p.clips])))
+            audio[which].append(float(np.mean([math.log(c["audio_s"]) for c in p.clips])))
+            arm.append(which)
+            block.append(b.number)
+    found = speed.speedup(wall, arm, block, plan.tail)
+    ratio = math.exp(float(np.mean(audio[1]) - np.mean(audio[0])))
+    shrink = min(1.0, ratio)
+    facts |= {
+        "wall_speedup": found.estimate, "lower": finite(found.lower * shrink), "upper": finite(found.upper * shrink), "length_ratio": ratio,
+        "speedup": found.estimate * shrink, "residual_spread": finite(found.residual_spread), "df": found.df, "runs": found.n,
+    }  # fmt: skip
+    result = Speed(
+        rtf_speedup=found.estimate * ratio, wall_speedup=found.estimate, spread=found.residual_spread,
+        lower=found.lower * shrink, upper=found.upper * shrink,
+    )  # fmt: skip
+    return result, facts
+
+
+# -- cases ------------------------------------------------------------------------------------------------------------
+
+
+def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]:
+    """Why the verdict can be no better than provisional."""
+    found = policy.caps(plan)
+    if identity.settled:  # what is settled by hash needs no sentences, panel or margins
+        found = [cap for cap in found if cap == "floor_lowered"]
+    below = Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk)
+    if below.exists() and not any(b.verdict and b.verdict.verdict == "accepted" for b in below):
+        found.append("parent_not_accepted")
+    return tuple(found)
+
+
+def _as_fact(endpoint: Endpoint, interval: Interval) -> dict[str, Any]:
+    label, unit = UNITS[endpoint.name]
+    return {
+        "name": endpoint.name, "label": label, "unit": unit, "estimate": finite(interval.estimate), "lower": finite(endpoint.lower),
+        "upper": finite(endpoint.upper), "margin": endpoint.margin, "low": endpoint.low, "high": endpoint.high,
+        "may_pass": endpoint.may_pass, "why_open": endpoint.why_open, "state": endpoint.state, "n": interval.n, "reason": interval.reason,
+    }  # fmt: skip
+
+
+def _from_fact(fact: dict[str, Any]) -> Endpoint:
+    lower, upper = fact["lower"], fact["upper"]
+    return Endpoint(
+        fact["name"], -math.inf if lower is None else lower, math.inf if upper is None else upper, fact["margin"], fact["low"], fact["high"],
+        fact["may_pass"], fact["why_open"],
+    )  # fmt: skip
+
+
+def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
+    """The case of the automatic look, and the facts it stores."""
+    plan, identity = policy.of(lever.plan.body), identical(lever)
+    table, missing = ({}, []) if identity.settled else _table(lever)
+    if identity.settled:
+        found = []
+    else:
+        complete = {s: arms for s, arms in table.items() if all(len(rows) == plan.replicates for rows in arms.values())}
+        found = _endpoints(plan, _differences(complete), len(complete) * plan.replicates)
+    pace, pace_facts = measured_speed(lever, plan) if plan.benefit == "speed" else (Speed(), {})
+    facts = {
+        "identity": asdict(identity) | {"settled": identity.settled, "deterministic": identity.deterministic},
+        "claims_identical": lever.plan.body["claims_identical"], "missing": missing,
+        "endpoints": [_as_fact(e, i) for e, i in found], "arms": _means(table), "speed": pace_facts,
+        "caps": list(caps(lever, plan, identity)), "metrics": lever.plan.body["metrics"],
+    }  # fmt: skip
+    case = Case(
+        bit_identical=identity.settled, claims_identical=facts["claims_identical"], evidence_complete=not missing, final_look=True,
+        endpoints=tuple(e for e, _ in found), benefit=plan.benefit, speed=pace, human_required=plan.listening.required,
+        caps=tuple(facts["caps"]), missing=tuple(missing),
+    )  # fmt: skip
+    return case, facts
+
+
+def human(lever: Lever, plan: policy.Plan, look: int, final: bool) -> tuple[Case, dict[str, Any]]:
+    """The case of human look `look` (from 0): the sealed automatic evidence, and the votes so far at this look's level."""
+    stored = Look.objects.get(plan=lever.plan, kind=Look.Kind.AUTOMATIC, number=1).evidence
+    cast = pairs.standing_votes(lever.study)
+    tail = plan.tail
+    if len(plan.listening.looks) > 1:
+        from scipy.special import ndtr
+
+        tail = float(ndtr(-looks.boundaries(plan.listening.looks, plan.tail)[look]))
+    net = votes.net_preference([v.rater for v in cast], [v.sentence for v in cast], [v.score for v in cast], tail)
+    why = _why_not(plan, net)
+    endpoint = Endpoint("preference", -net.upper, -net.lower, margin=plan.margins.preference, may_pass=not why, why_open=why)
+    fact = _as_fact(endpoint, Interval(-net.estimate if net.n else math.nan, -net.upper, -net.lower, net.n, net.reason))
+    facts = {
+        "preference": fact, "z": z_quantile(tail), "net": {k: finite(v) if isinstance(v, float) else v for k, v in asdict(net).items()},
+        "counts": {name: sum(v.score == s for v in cast) for name, s in (("candidate", 1), ("same", 0), ("parent", -1))},
+        "endpoints": [*stored["endpoints"], fact],
+    }  # fmt: skip
+    pace = stored["speed"]
+    case = Case(
+        claims_identical=stored["claims_identical"], final_look=final, endpoints=tuple(_from_fact(e) for e in stored["endpoints"]),
+        benefit=plan.benefit, human=endpoint, human_required=True, caps=tuple(stored["caps"]),
+        speed=Speed(
+            rtf_speedup=pace["wall_speedup"] * pace["length_ratio"], wall_speedup=pace["wall_speedup"], spread=pace["residual_spread"],
+            lower=pace["lower"], upper=pace["upper"],
+        )
+        if pace
+        else Speed(),
+    )  # fmt: skip
+    return case, facts
+
+
+def _why_not(plan: policy.Plan, net: votes.NetPreference) -> str:
+    """Why the human endpoint can't pass yet, or ''."""
+    size = plan.panel
+    if net.effective_raters < size.raters or net.effective_sentences < size.sentences or net.votes < size.votes:
+        return "panel_too_small"
+    return "assay_not_met" if plan.listening.assay else ""  # no assay controls are played yet, so none can be met
+
+
+# -- for listening ----------------------------------------------------------------------------------------------------
+
+
+def pairs_to_hear(lever: Lever, plan: policy.Plan) -> list[tuple[int, Clip, Clip]]:
+    """(sentence, parent's clip, candidate's clip) in the draw's order; identical recordings are left out, as are failed ones."""
+    arms: dict[int, dict[int, Clip]] = defaultdict(dict)
+    for render in renders(lever):
+        if render.replicate == 0 and render.clip:
+            arms[render.sentence_id][render.configuration_id] = render.clip
+    found = []
+    for sentence in lever.draw.sentences():
+        clips = arms.get(sentence.pk, {})
+        parent, candidate = clips.get(lever.parent_id), clips.get(lever.candidate_id)
+        if parent and candidate and parent.pcm_sha256 != candidate.pcm_sha256:
+            found.append((sentence.pk, parent, candidate))
+    return found[: plan.listening.pairs]
+
+
+def sample_clip(lever: Lever) -> Clip | None:
+    """The preflight's "hello": speech for the sound check that no pair contains."""
+    return Preflight.objects.get(configuration=lever.parent).sample

@@ -1,0 +1,95 @@
+"""CSV of clips and votes. Sealed until a look has read them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Any
+
+from gate import evidence
+from gate.models import Lever, Look, Measurement
+from synth.models import Leased
+
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Sealed(Exception):
+    """Not to be seen before the next look; the message says when."""
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula is quoted."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(DANGEROUS) else value
+
+
+def _csv(header: list[str], rows: Iterable[list[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(header)
+    writer.writerows([_cell(v) for v in row] for row in rows)
+    return out.getvalue()
+
+
+def clips_unsealed(lever: Lever) -> bool:
+    return bool(lever.plan) and (Look.objects.filter(plan__lever=lever, kind=Look.Kind.AUTOMATIC).exists() or lever.verdict is not None)
+
+
+def clip_rows(lever: Lever) -> list[dict[str, Any]]:
+    """One mapping per clip. Raises Sealed before the automatic look."""
+    if not clips_unsealed(lever):
+        raise Sealed("Clips, their lengths and scores are sealed until the automatic look.")
+    listed = list(evidence.renders(lever))
+    found = {
+        (m.clip_id, m.sentence_id): m.scores
+        for m in Measurement.objects.filter(
+            clip__in={r.clip_id for r in listed if r.clip_id}, identity=lever.plan.body["metrics"], state=Leased.State.DONE
+        )
+    }
+    place = {digest: k for k, digest in enumerate(lever.draw.order)}
+    rows = []
+    for render in sorted(listed, key=lambda r: (place[r.sentence.digest], r.replicate, r.configuration_id != lever.parent_id)):
+        scores = found.get((render.clip_id, render.sentence_id), {})
+        rows.append(
+            {
+                "place": place[render.sentence.digest] + 1, "sentence": render.sentence.text,
+                "arm": "parent" if render.configuration_id == lever.parent_id else "candidate",
+                "replicate": render.replicate, "seed": render.seed, "outcome": render.outcome, "failed": scores.get("failed", ""),
+                "cer": scores.get("cer"), "dnsmos": scores.get("dnsmos"), "level_dbfs": scores.get("level_dbfs"),
+                "seconds": render.clip.seconds if render.clip else None, "wall_s": render.figures.get("wall_s"),
+                "transcript": scores.get("transcript", ""), "pcm_sha256": render.clip.pcm_sha256 if render.clip else "",
+                "clip": render.clip_id, "error": render.error,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def clips_csv(lever: Lever) -> str:
+    rows = clip_rows(lever)
+    header = [name for name in rows[0] if name != "clip"] if rows else []
+    return _csv(header, ([row[name] for name in header] for row in rows))
+
+
+def votes_csv(lever: Lever) -> str:
+    """One row per standing vote, raters under the numbers of this export. Raises Sealed before the verdict."""
+    if lever.study is None:
+        raise Sealed("Nobody has been asked to listen to this lever.")
+    if lever.verdict is None:
+        raise Sealed("Votes are sealed until the verdict; only their number is shown.")
+    from listening.models import Vote
+
+    names: dict[int, int] = {}
+    rows = []
+    for vote in (
+        Vote.objects.filter(trial__pair__study=lever.study, superseded_at=None)
+        .select_related("trial__pair__sentence")
+        .order_by("cast_at", "pk")
+    ):
+        trial = vote.trial
+        rater = names.setdefault(trial.rater_id, len(names) + 1)
+        rows.append(
+            [str(vote.pk), vote.cast_at.isoformat(), rater, trial.pair.sentence.text, "right" if trial.tested_side else "left",
+             vote.choice, vote.score, vote.log.get("seconds"), vote.log.get("switches")]
+        )  # fmt: skip
+    header = ["vote", "cast_at", "rater", "sentence", "candidate_side", "choice", "score", "seconds", "switches"]
+    return _csv(header, rows)

@@ -1,0 +1,51 @@
+"""Character error rate on normalised text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rapidfuzz.distance import Levenshtein
+
+from gate.metrics import textnorm
+
+IDENTITY = f"cer/{textnorm.IDENTITY}"
+
+
+class InvalidReference(ValueError):
+    """A reference with nothing to say after normalisation: refused at import, never scored."""
+
+
+@dataclass(frozen=True)
+class CharacterErrors:
+    """Edits in code points of the strict normal forms. `cer` may exceed 1, `capped` may not; the gate uses `capped`."""
+
+    substitutions: int
+    deletions: int
+    insertions: int
+    edits: int
+    reference_length: int
+    cer: float
+    capped: float
+    no_space: float
+    lenient: float
+
+
+def _rate(reference: str, hypothesis: str) -> float:
+    return Levenshtein.distance(reference, hypothesis) / len(reference) if reference else 0.0
+
+
+def character_errors(reference: str, hypothesis: str, language: str) -> CharacterErrors:
+    """Errors of a transcript against what should have been said. Raises InvalidReference for an empty normal form."""
+    ref, hyp = (textnorm.normalise(text, language) for text in (reference, hypothesis))
+    if not ref:
+        raise InvalidReference(f"the reference {reference!r} is empty after normalisation")
+    kinds = {"replace": 0, "delete": 0, "insert": 0}
+    for operation in Levenshtein.editops(ref, hyp):
+        kinds[operation.tag] += 1
+    edits = sum(kinds.values())
+    soft = [textnorm.normalise(text, language, lenient=True) for text in (reference, hypothesis)]
+    return CharacterErrors(
+        substitutions=kinds["replace"], deletions=kinds["delete"], insertions=kinds["insert"], edits=edits,
+        reference_length=len(ref), cer=edits / len(ref), capped=min(1.0, edits / len(ref)),
+        no_space=_rate(ref.replace(" ", ""), hyp.replace(" ", "")), lenient=_rate(*soft),
+    )  # fmt: skip

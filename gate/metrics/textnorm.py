@@ -1,0 +1,63 @@
+"""The strict normaliser v1 (and its lenient diagnostic) that both sides of a character error rate go through."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+IDENTITY = "textnorm-v1"
+
+#: Characters that are never seen or heard.
+IGNORABLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
+DEVANAGARI_MATRA = "\u093e-\u094c\u0955-\u0957\u0962\u0963"
+#: A nukta typed after the vowel sign belongs before it.
+NUKTA_AFTER_MATRA = re.compile(f"([{DEVANAGARI_MATRA}]+)(\u093c)")
+#: The letter A with a vowel sign, typed for the independent vowel.
+INDEPENDENT = {
+    "\u0905\u093e": "\u0906", "\u0905\u094b": "\u0913", "\u0905\u094c": "\u0914", "\u0905\u0949": "\u0911",
+    "\u0906\u0947": "\u0913", "\u0906\u0948": "\u0914", "\u090f\u0947": "\u0910", "\u0905\u0945": "\u0972",
+}  # fmt: skip
+COLON_AS_VISARGA = re.compile("(?<=[\u0900-\u097f]):(?=[\u0900-\u097f])")
+DOUBLED_MARK = re.compile("([\u0900-\u0903])\\1+")
+DEVANAGARI_DIGITS = {0x0966 + k: str(k) for k in range(10)}
+APOSTROPHE = re.compile(r"(?<=\w)['\u2019\u02bc\u2018\u00b4`](?=\w)")
+GROUPING_COMMA = re.compile(r"(?<=\d),(?=\d{2,3}(?!\d)|\d{2,3},)")
+
+#: Nasal consonant + virama before a stop of its own row is the same sound as an anusvara.
+HOMORGANIC = re.compile(
+    "\u0919\u094d(?=[\u0915-\u0918])|\u091e\u094d(?=[\u091a-\u091d])|\u0923\u094d(?=[\u091f-\u0922])"
+    "|\u0928\u094d(?=[\u0924-\u0927])|\u092e\u094d(?=[\u092a-\u092d])"
+)
+
+
+class NotText(ValueError):
+    """The string holds half of a surrogate pair: it was decoded wrongly somewhere before."""
+
+
+def _devanagari(text: str) -> str:
+    text = unicodedata.normalize("NFC", NUKTA_AFTER_MATRA.sub(r"\2\1", text))
+    for pair, letter in INDEPENDENT.items():
+        text = text.replace(pair, letter)
+    text = COLON_AS_VISARGA.sub("\u0903", text)
+    return DOUBLED_MARK.sub(r"\1", text).translate(DEVANAGARI_DIGITS)
+
+
+def normalise(text: str, language: str, lenient: bool = False) -> str:
+    """The normal form that errors are counted on: letters, marks and digits, single spaces, case folded.
+
+    Marks (category M) stay: dropping them would compare bare consonants. `lenient` adds Hindi spellings of one sound;
+    it hides real errors and never gates. Raises NotText for lone surrogates. Source: metrics.md 2.4.
+    """
+    if SURROGATE.search(text):
+        raise NotText(f"the text {text!r} holds half of a surrogate pair")
+    text = IGNORABLE.sub("", unicodedata.normalize("NFKC", text))
+    text = _devanagari(text)
+    text = text.casefold()
+    text = GROUPING_COMMA.sub("", APOSTROPHE.sub("", text))
+    text = "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in text)
+    if lenient:
+        text = unicodedata.normalize("NFD", text).replace("\u093c", "")
+        text = HOMORGANIC.sub("\u0902", unicodedata.normalize("NFC", text))
+        text = text.replace("\u0901", "\u0902").replace("\u0949", "\u093e").replace("\u0911", "\u0906")
+    return " ".join(text.split())

@@ -1,0 +1,111 @@
+"""The site's default margins, floors and panels, and the schema of a plan."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from synth.configuration import Refused, refusal
+
+BENEFITS = ("speed", "none")
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Margins(Part):
+    """How much worse is still not worse. Units: CER share, DNSMOS points, ratio, dB, share of sentences, share of votes."""
+
+    cer: float = Field(0.02, gt=0, le=1)
+    dnsmos: float = Field(0.05, gt=0, le=4)
+    length: float = Field(0.03, gt=0, lt=0.9)
+    level: float = Field(1.0, gt=0, le=40)
+    catastrophe: float = Field(0.03, gt=0, le=1)
+    preference: float = Field(0.15, gt=0, le=1)
+
+
+class Floor(Part):
+    """Below it an automatic endpoint may fail, never pass."""
+
+    sentences: int = Field(100, ge=2)
+    clips: int = Field(300, ge=2)
+
+
+class PanelSize(Part):
+    """Below it the human endpoint is descriptive."""
+
+    raters: float = Field(4, ge=2)
+    sentences: float = Field(20, ge=2)
+    votes: int = Field(100, ge=4)
+
+
+class Listening(Part):
+    required: bool = True
+    votes_per_pair: int = Field(2, ge=1, le=50)
+    pairs: int | None = Field(None, ge=2, description="Pairs to hear; all sentences when empty.")
+    looks: list[float] = [0.25, 0.5, 0.75, 1.0]
+    assay: bool = Field(True, description="Whether the panel must show that it hears a calibrated damage.")
+
+    @model_validator(mode="after")
+    def rising(self) -> Listening:
+        if not self.looks or sorted(set(self.looks)) != self.looks or self.looks[0] <= 0 or self.looks[-1] != 1:
+            raise ValueError("looks are rising shares of the votes that end at 1")
+        return self
+
+
+class Timing(Part):
+    blocks: int = Field(3, ge=2, le=12)
+    sentences: int = Field(20, ge=2, le=500)
+
+
+class Plan(Part):
+    """All rules of one lever. What is not given is the site's policy."""
+
+    benefit: Literal["speed", "none"] = "speed"
+    margins: Margins = Margins()
+    tail: float = Field(0.025, gt=0, lt=0.5)
+    sentences: int | None = Field(None, ge=2, description="How many to draw; all when empty.")
+    replicates: int = Field(1, ge=1, le=20)
+    floor: Floor = Floor()
+    panel: PanelSize = PanelSize()
+    listening: Listening = Listening()
+    timing: Timing = Timing()
+    purpose: Literal["confirmation", "tuning"] = "confirmation"
+    closes_after_days: int = Field(60, ge=1, le=730)
+
+
+POLICY = Plan()
+
+
+def parse(mapping: Any) -> Plan:
+    """Reads the plan section of a spec; raises Refused with one sentence."""
+    if not isinstance(mapping, dict):
+        raise Refused("plan_invalid", "plan is not a mapping of names to values.", "plan")
+    try:
+        return Plan.model_validate(mapping)
+    except ValidationError as error:
+        raise refusal(error, "plan") from error
+
+
+def of(mapping: dict[str, Any]) -> Plan:
+    """The plan inside a larger mapping, such as a locked plan's body."""
+    return Plan.model_validate({k: v for k, v in mapping.items() if k in Plan.model_fields})
+
+
+def caps(plan: Plan) -> list[str]:
+    """Why a verdict under this plan can be no better than provisional."""
+    found = []
+    if plan.purpose == "tuning":
+        found.append("tuning_sentences")
+    if plan.floor.sentences < POLICY.floor.sentences or plan.floor.clips < POLICY.floor.clips:
+        found.append("floor_lowered")
+    if plan.listening.required:
+        panel = (plan.panel.raters, plan.panel.sentences, plan.panel.votes)
+        if any(ours < theirs for ours, theirs in zip(panel, (POLICY.panel.raters, POLICY.panel.sentences, POLICY.panel.votes), strict=True)):
+            found.append("panel_lowered")
+        if not plan.listening.assay:
+            found.append("assay_waived")
+    loosened = [name for name, value in plan.margins.model_dump().items() if value > getattr(POLICY.margins, name)]
+    return found + [f"margin_loosened:{name}" for name in loosened] + (["tail_loosened"] if plan.tail > POLICY.tail else [])

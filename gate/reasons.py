@@ -1,0 +1,67 @@
+"""Every reason code in plain words, and what to do next. docs/verdicts.md holds the same table; a test keeps them equal."""
+
+from __future__ import annotations
+
+NAMES = {
+    "cer": "the character error rate", "dnsmos": "DNSMOS", "length": "the length", "level": "the level",
+    "catastrophe": "the share of sentences that fail outright", "preference": "listeners' net preference", "speed": "the speed-up",
+    "human": "listeners' net preference",
+}  # fmt: skip
+
+#: code -> (sentence, what to do next). A code with a colon is looked up by the part after it first, then before it.
+WORDS: dict[str, tuple[str, str]] = {
+    "evidence_incomplete": ("Some of the clips this look covers were neither made nor failed, or not measured.", "See what is missing, bring the worker or the scorer back and register a re-try."),
+    "clips_lost": ("Clips were lost: no worker finished them.", "Look at the worker's log; a lost clip is never replaced by a guess."),
+    "clips_not_measured": ("Clips could not be measured because the scorer was down.", "Mend the scorer; a clip it could not read would be a failure, this is not."),
+    "beyond_margin": ("Worse than the parent by more than the margin, with the whole interval beyond it: {name}.", "Change the lever; more data will not help."),
+    "longer": ("It speaks longer than its parent.", "A speed-up measured as time over audio hides this; look at pauses and pace."),
+    "shorter": ("It speaks shorter than its parent.", "Check for cut ends and skipped words."),
+    "slower": ("It is shown to be more than 3 % slower than its parent.", "Find what slowed it down; a change kept for another reason must not cost speed."),
+    "speed_below_threshold_or_spread": ("The speed-up it was made for is not there: under 3 %, or within the run-to-run spread.", "Keep the parent; a change without a benefit is only a risk."),
+    "speed_invalid": ("The timed blocks are void: other programs used the machine.", "Close what runs beside the worker and register a re-try."),
+    "speed_unknown": ("No speed was measured.", "Give the plan a timed block, or declare the benefit `none`."),
+    "not_measured": ("The plan requires it and nobody measured it: {name}.", "Bring the scorer back, or take it out of the next plan."),
+    "not_established": ("Not shown to be within the margin, and not shown to be beyond it: {name}.", "More sentences, votes or blocks narrow the interval; the planner says how many."),
+    "below_floor": ("Too few sentences or clips for {name} to pass.", "Draw at least as many as the floor asks."),
+    "panel_too_small": ("The panel is too small for {name} to pass.", "Invite more listeners; more sentences will not help."),
+    "assay_not_met": ("The panel was not shown to hear a moderate damage, so hearing none means little: {name} stays open.", "Run the listening test with assay controls."),
+    "final_look": ("This was the plan's last look.", "A re-try is a new lever with a share of the error rate of its own."),
+    "collect_more": ("The evidence does not decide yet.", "Collect more of what is open above."),
+    "human_votes_pending": ("Everything measured is within its margin; listeners have not voted yet.", "Send the invitation link to native speakers."),
+    "closed": ("The plan's closing date came first.", "Register a re-try with a later date."),
+    "tuning_sentences": ("Judged on sentences that were used to choose it.", "Confirm it on fresh sentences."),
+    "floor_lowered": ("Fewer sentences or clips than the policy's floor: rare failures would go unseen.", "Run it with the policy's floor before you ship."),
+    "panel_lowered": ("A smaller panel than the policy's.", "Run it with the policy's panel before you ship."),
+    "assay_waived": ("The plan waives the proof that the panel hears a moderate damage.", "Run it with assay controls before you ship."),
+    "tail_loosened": ("The plan's error rate is looser than the policy's.", "Use the policy's tail before you ship."),
+    "margin_loosened": ("The plan's margin is looser than the policy's: {name}.", "Use the policy's margin before you ship."),
+    "core_endpoint_missing": ("Not measured, though every verdict should rest on it: {name}.", "Add it to the plan."),
+    "parent_not_accepted": ("Its parent is itself not accepted.", "Settle the parent first."),
+    "evidence:automatic-only": ("Accepted on measurements alone: not heard by a listener.", "Ship it knowing that, or have it heard."),
+    "evidence:heard": ("Measured and heard by listeners.", "Ship it."),
+    "evidence:bit-identical": ("Every clip is bit for bit its parent's.", "Ship it."),
+    "not_bit_identical_full_gate_applies": ("Declared bit-identical, but not every clip is, so everything was measured.", "Find the clips that differ."),
+    "significantly_worse": ("Worse than its parent, though within the margin: {name}.", "Remember it when the next change is stacked on top."),
+    "human_votes_ignored_identical_audio": ("Votes on identical recordings were ignored.", "Nothing: they can only be noise."),
+}  # fmt: skip
+
+VERDICTS = {
+    "accepted": "Accepted: shown not to be worse than its parent, and to bring what it promised.",
+    "provisional": "Provisional: nothing speaks against it, but the evidence is weaker than the policy asks.",
+    "rejected": "Rejected: shown to be worse than allowed, or not shown to be good enough at the last look.",
+    "no-benefit": "No benefit: whatever its quality, it does not bring what it was made for.",
+    "inconclusive": "Inconclusive: the evidence decides neither way.",
+}
+
+
+def explain(code: str) -> tuple[str, str]:
+    """(sentence, what to do next) of a reason code such as `cer:beyond_margin` or `margin_loosened:dnsmos`."""
+    left, _, right = code.partition(":")
+    if code in WORDS:
+        sentence, remedy = WORDS[code]
+        return sentence, remedy
+    for key, name in ((right, left), (left, right)):
+        if key in WORDS:
+            sentence, remedy = WORDS[key]
+            return sentence.format(name=NAMES.get(name, name)), remedy
+    return code, ""

@@ -1,0 +1,234 @@
+"""From a spec to a lever in one transaction: everything is checked first, nothing is half-registered."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from django.db import transaction
+from django.utils import timezone
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gate import history, policy
+from gate.metrics import textnorm
+from gate.models import Corpus, Lever
+from synth import bell
+from synth import configuration as schema
+from synth.configuration import Refused, refusal
+from synth.models import Configuration, Leased, Preflight, Sentence
+
+CURRENCY = re.compile(r"[%$€£¥₹₩]")
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Text(Part):
+    text: str
+    spoken_refs: list[str] = []
+
+
+class Sentences(Part):
+    language: str
+    texts: list[str | Text] = []
+    corpus: str | None = None
+
+
+class Spec(Part):
+    """What an engineer writes: a slug, the parent, the candidate (whole, or as a `change` to the parent), sentences, the plan."""
+
+    lever: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")
+    title: str = Field("", max_length=160)
+    parent: dict[str, Any] | str
+    candidate: dict[str, Any] | None = None
+    change: dict[str, Any] | None = None
+    sentences: Sentences
+    plan: dict[str, Any] = {}
+    campaign: str | None = Field(None, pattern=r"^[a-z0-9-]{1,60}$")
+    demonstration: bool = False
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A spec that can be taken, all of it."""
+
+    spec: Spec
+    parent: schema.Configuration
+    candidate: schema.Configuration
+    sentences: list[Text]
+    digests: list[str]
+    warnings: list[str]
+    plan: policy.Plan
+
+
+def sentence_digest(text: str, language: str) -> str:
+    """Identity of a sentence: 16 hex digits over its lenient normal form without spaces, so that spellings are one sentence."""
+    form = textnorm.normalise(text, language, lenient=True).replace(" ", "")
+    return hashlib.sha256(f"{language}:{form}".encode()).hexdigest()[:16]
+
+
+def read_yaml(text: str) -> list[dict[str, Any]]:
+    """The specs of a YAML file: one lever, or `levers`, a list with what they share under `shared`. Raises Refused with the line."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        raise Refused("not_yaml", f"The file is not one YAML document{where}: {getattr(error, 'problem', None) or error}.") from error
+    if not isinstance(document, dict):
+        raise Refused("not_a_mapping", "A lever's spec is a mapping of names to values: start from one in examples/.")
+    if "levers" not in document:
+        return [document]
+    shared, levers = document.get("shared") or {}, document["levers"]
+    extra = sorted(set(document) - {"shared", "levers"})
+    if extra:
+        raise Refused("unknown_key", f"{extra[0]} is not a known key beside levers: put it under shared.", extra[0])
+    if not isinstance(shared, dict) or not isinstance(levers, list) or not levers or not all(isinstance(x, dict) for x in levers):
+        raise Refused("levers_invalid", "levers is a list of specs, shared a mapping of what they have in common.", "levers")
+    return [{**shared, **lever} for lever in levers]
+
+
+def _parent(spec: Spec) -> schema.Configuration:
+    if isinstance(spec.parent, dict):
+        return schema.parse(spec.parent, "parent")
+    row = Configuration.objects.filter(name=spec.parent).order_by("-pk").first()
+    if row is None:
+        raise Refused("unknown_parent", f"parent is {spec.parent!r}: no configuration of that name is registered; write it out instead.", "parent")
+    return row.parsed()
+
+
+def _candidate(spec: Spec, parent: schema.Configuration) -> schema.Configuration:
+    if (spec.candidate is None) == (spec.change is None):
+        raise Refused("candidate_or_change", "Give either candidate (a whole configuration) or change (sections that differ from the parent).", "candidate")
+    if spec.candidate is not None:
+        return schema.parse(spec.candidate, "candidate")
+    body = parent.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    body.pop("expect_bit_exact", None)
+    return schema.parse({**body, "name": spec.lever, "parent": parent.name, "note": "", **(spec.change or {})}, "change")
+
+
+def _spoken(item: str | Text, language: str) -> Text:
+    text = Text(text=item) if isinstance(item, str) else item
+    shown = text.text if len(text.text) <= 60 else text.text[:57] + "..."
+    try:
+        form = textnorm.normalise(text.text, language)
+    except textnorm.NotText as error:
+        raise Refused("sentence_not_text", f"The sentence {shown!r} is not text: {error}.", "sentences") from error
+    if not form:
+        raise Refused("sentence_empty", f"The sentence {shown!r} has nothing to say: remove it.", "sentences")
+    unsayable = any(unicodedata.category(c) == "Nd" for c in text.text) or CURRENCY.search(text.text)
+    if unsayable and not text.spoken_refs:
+        raise Refused(
+            "sentence_needs_spoken_refs",
+            f"The sentence {shown!r} has digits or signs that can be read in several ways: write them out, or add spoken_refs.",
+            "sentences",
+        )
+    return text
+
+
+def _sentences(spec: Spec) -> tuple[list[Text], list[str]]:
+    language = spec.sentences.language
+    if language not in schema.LANGUAGES:
+        raise Refused("unknown_language", f"sentences.language is {language!r}: use one of {', '.join(sorted(schema.LANGUAGES))}.", "sentences.language")
+    if (spec.sentences.corpus is None) == (not spec.sentences.texts):
+        raise Refused("no_sentences", "sentences is empty: give texts, or the name of a corpus.", "sentences")
+    if spec.sentences.corpus is not None:
+        corpus = Corpus.objects.filter(name=spec.sentences.corpus).first()
+        if corpus is None:
+            raise Refused("unknown_corpus", f"sentences.corpus is {spec.sentences.corpus!r}: there is no corpus of that name.", "sentences.corpus")
+        if corpus.language != language:
+            raise Refused("corpus_language", f"The corpus {corpus.name!r} is in {corpus.language!r}, sentences.language says {language!r}.", "sentences.language")
+        rows = list(corpus.sentences.all())
+        return [Text(text=s.text, spoken_refs=s.spoken_refs) for s in rows], [s.digest for s in rows]
+    texts = [_spoken(item, language) for item in spec.sentences.texts]
+    first: dict[str, str] = {}
+    for text in texts:
+        digest = sentence_digest(text.text, language)
+        if digest in first:
+            raise Refused("duplicate_sentence", f"The sentence {text.text!r} is there twice (as {first[digest]!r}): remove one.", "sentences")
+        first[digest] = text.text
+    return texts, list(first)
+
+
+def check(mapping: dict[str, Any]) -> Checked:
+    """Everything that can be refused without a worker. Raises Refused with one sentence."""
+    try:
+        spec = Spec.model_validate(mapping)
+    except ValidationError as error:
+        raise refusal(error, "spec") from error
+    if Lever.objects.filter(slug=spec.lever).exists():
+        raise Refused("slug_taken", f"lever is {spec.lever!r}: that name is taken; a re-try is a new lever with a new name.", "lever")
+    parent = _parent(spec)
+    candidate = _candidate(spec, parent)
+    changes = schema.difference(candidate, parent)
+    if not changes:
+        raise Refused("candidate_equals_parent", "The candidate equals its parent: there is nothing to judge.", "candidate")
+    plan = policy.parse(spec.plan)
+    texts, digests = _sentences(spec)
+    if plan.sentences is not None and plan.sentences > len(texts):
+        raise Refused("too_few_sentences", f"plan.sentences is {plan.sentences}: only {len(texts)} are there.", "plan.sentences")
+    if len(texts) < 2:
+        raise Refused("too_few_sentences", "One sentence shows nothing: give at least two.", "sentences")
+    touched = schema.sections(changes)
+    warnings = []
+    if len(touched) > 1:
+        warnings.append(f"More than one section changes at once ({', '.join(touched)}): the verdict will be about all of them together.")
+    return Checked(spec, parent, candidate, texts, digests, warnings, plan)
+
+
+def _corpus(checked: Checked) -> Corpus:
+    spec = checked.spec.sentences
+    if spec.corpus is not None:
+        return Corpus.objects.get(name=spec.corpus)
+    sha = hashlib.sha256("\n".join(checked.digests).encode()).hexdigest()
+    corpus, made = Corpus.objects.get_or_create(
+        name=f"list-{sha[:12]}", defaults={"language": spec.language, "sha256": sha, "source": f"spec of {checked.spec.lever}"}
+    )
+    if made:
+        for text, digest in zip(checked.sentences, checked.digests, strict=True):
+            row, _ = Sentence.objects.get_or_create(
+                digest=digest, defaults={"language": spec.language, "text": text.text, "spoken_refs": text.spoken_refs}
+            )
+            corpus.sentences.add(row)
+    return corpus
+
+
+def want_preflight(configuration: Configuration, language: str) -> None:
+    """Has the configuration tried on a worker, again if it failed before."""
+    row, _ = Preflight.objects.get_or_create(configuration=configuration, defaults={"language": language})
+    Preflight.objects.filter(pk=row.pk, state=Leased.State.FAILED).update(
+        state=Leased.State.QUEUED, attempts=0, due_at=timezone.now(), rung_at=None, error="", settled_at=None
+    )
+
+
+def register(mappings: Sequence[dict[str, Any]], user: Any = None) -> list[Lever]:
+    """Registers levers; several at once are one campaign on one draw. All or none. Raises Refused."""
+    with transaction.atomic():
+        shared = secrets.token_hex(6)
+        levers = []
+        for mapping in mappings:
+            checked = check(mapping)
+            spec = checked.spec
+            parent, candidate = Configuration.of(checked.parent), Configuration.of(checked.candidate)
+            lever = Lever.objects.create(
+                slug=spec.lever, title=spec.title or spec.lever, parent=parent, candidate=candidate, corpus=_corpus(checked),
+                campaign=spec.campaign or (shared if len(mappings) > 1 else f"{spec.lever}-{shared}"),
+                wanted={
+                    **checked.plan.model_dump(mode="json"),
+                    "claims_identical": checked.candidate.expect_bit_exact,
+                },
+                warnings=checked.warnings, demonstration=spec.demonstration, created_by=user,
+            )  # fmt: skip
+            for configuration in (parent, candidate):
+                want_preflight(configuration, spec.sentences.language)
+            history.note(lever, f"registered; {parent.name} and {candidate.name} are tried on a worker", user)
+            levers.append(lever)
+        bell.ring_after_commit()
+    return levers

@@ -1,0 +1,52 @@
+"""Lan-DeMets boundaries with O'Brien-Fleming spending for planned looks (statistics.md 3.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+POINTS = 1201
+
+
+def spent(fraction: float, alpha: float) -> float:
+    """One-sided error spent by this share of the information: 2 - 2 Phi(z_{1 - alpha/2} / sqrt(fraction))."""
+    return 2 * float(ndtr(float(ndtri(alpha / 2)) / math.sqrt(fraction)))
+
+
+def boundaries(fractions: Sequence[float], alpha: float = 0.025) -> list[float]:
+    """Critical z of each look, one-sided at `alpha` in all. fractions: rising shares of the information, the last one 1.
+
+    Source: Armitage, McPherson and Rowe's recursion on the density of the score not yet stopped.
+    """
+    return list(_boundaries(tuple(float(f) for f in fractions), alpha))
+
+
+@lru_cache(maxsize=64)
+def _boundaries(fractions: tuple[float, ...], alpha: float) -> tuple[float, ...]:
+    result: list[float] = []
+    grid, density, before, already = np.zeros(1), np.ones(1), 0.0, 0.0
+    for fraction in fractions:
+        step, target = math.sqrt(fraction - before), spent(fraction, alpha) - already
+        weights = density if len(grid) == 1 else density * _simpson(grid)
+
+        def crossing(z: float, g=grid, w=weights, s=step, f=fraction) -> float:
+            return float(w @ ndtr(-(z * math.sqrt(f) - g) / s))
+
+        z = brentq(lambda z: crossing(z) - target, -8.0, 12.0, xtol=1e-10)
+        result.append(float(z))
+        top = z * math.sqrt(fraction)
+        new = np.linspace(min(-8.0 * math.sqrt(fraction), top - 1), top, POINTS)
+        kernel = np.exp(-0.5 * ((new[:, None] - grid[None, :]) / step) ** 2) / (step * math.sqrt(2 * math.pi))
+        grid, density, before, already = new, kernel @ weights, fraction, already + target
+    return tuple(result)
+
+
+def _simpson(grid: np.ndarray) -> np.ndarray:
+    weights = np.ones(len(grid))
+    weights[1:-1:2], weights[2:-1:2] = 4, 2
+    return weights * (grid[1] - grid[0]) / 3

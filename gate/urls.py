@@ -1,0 +1,26 @@
+"""Addresses of the engineers' pages."""
+
+from django.contrib.auth import views as auth
+from django.urls import path
+
+from gate import views
+
+urlpatterns = [
+    path("", views.levers, name="levers"),
+    path("levers/", views.lever_list, name="lever_list"),
+    path("levers/new", views.new, name="new"),
+    path("levers/<slug:slug>/", views.lever, name="lever"),
+    path("levers/<slug:slug>/status", views.lever_status, name="lever_status"),
+    path("levers/<slug:slug>/check-again", views.check_again, name="check_again"),
+    path("levers/<slug:slug>/clips.csv", views.clips_csv, name="clips_csv"),
+    path("levers/<slug:slug>/votes.csv", views.votes_csv, name="votes_csv"),
+    path("levers/<slug:slug>/plan.json", views.plan_json, name="plan_json"),
+    path("levers/<slug:slug>/clips/<int:pk>.flac", views.clip, name="clip"),
+    path("machine/", views.machine, name="machine"),
+    path("invitations/", views.invitations, name="invitations"),
+    path("enter/<str:token>", views.enter, name="enter"),
+    path("login/", auth.LoginView.as_view(template_name="gate/login.html"), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("password/", auth.PasswordChangeView.as_view(template_name="gate/password.html", success_url="/"), name="password"),
+    path("healthz", views.health, name="health"),
+]

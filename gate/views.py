@@ -1,0 +1,247 @@
+"""The engineers' pages: parse, call one verb, answer."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth import get_user_model, login
+from django.contrib.auth.decorators import login_required
+from django.core import signing
+from django.db import connection
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from gate import charts, export, history, progress, reasons, register
+from gate.files import ranged
+from gate.forms import SpecForm
+from gate.models import Lever, Look, Measurement
+from listening.models import Invitation, Panel
+from synth import clips
+from synth import configuration as schema
+from synth.models import Leased, Render, RenderGroup, Worker
+
+ENTRY_SALT, ENTRY_AGE = "first-run", 24 * 3600
+
+
+@require_GET
+def health(request: HttpRequest) -> HttpResponse:
+    """For load balancers and the supervisor: the database answers."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return HttpResponse("ok", content_type="text/plain")
+
+
+def entry_token(username: str) -> str:
+    return signing.dumps(username, salt=ENTRY_SALT)
+
+
+@require_GET
+def enter(request: HttpRequest, token: str) -> HttpResponse:
+    """The link that `manage.py up` prints: whoever can read the terminal owns the machine."""
+    try:
+        username = signing.loads(token, salt=ENTRY_SALT, max_age=ENTRY_AGE)
+        user = get_user_model().objects.get(username=username, is_active=True)
+    except (signing.BadSignature, get_user_model().DoesNotExist):
+        text = "This link is older than a day or was made by another installation. Start `manage.py up` again for a new one, or log in."
+        return render(request, "gate/problem.html", {"title": "This link is no longer valid", "text": text}, status=410)
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    return redirect("levers")
+
+
+def installation() -> dict | None:
+    """Progress of the speech parts while `manage.py up` brings them; None when there is nothing to say."""
+    try:
+        found = json.loads((settings.VAR / "run" / "install.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return None if found["state"] == "ready" else found | {"percent": round(100 * found["mb"] / max(1, found["of_mb"]))}
+
+
+def _listed() -> dict:
+    found = Lever.objects.select_related("parent", "candidate", "draw", "study").order_by("-pk")[:200]
+    rows = [{"lever": x, "bars": progress.bars(x), "verdict": x.verdict} for x in found]
+    workers = Worker.objects.filter(last_seen__gte=timezone.now() - timedelta(minutes=2)).count()
+    return {"rows": rows, "installation": installation(), "workers": workers, "unsettled": any(r["verdict"] is None for r in rows)}
+
+
+@login_required
+@require_GET
+def levers(request: HttpRequest) -> HttpResponse:
+    return render(request, "gate/levers.html", _listed())
+
+
+@login_required
+@require_GET
+def lever_list(request: HttpRequest) -> HttpResponse:
+    return render(request, "gate/_levers.html", _listed())
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    form = SpecForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = register.register(register.read_yaml(form.cleaned_data["spec"]), request.user)
+        except schema.Refused as error:
+            form.add_error("spec", error.message)
+        else:
+            return redirect("lever", slug=made[0].slug) if len(made) == 1 else redirect("levers")
+    return render(request, "gate/new.html", {"form": form}, status=422 if form.errors else 200)
+
+
+def _lever(slug: str) -> Lever:
+    return get_object_or_404(Lever.objects.select_related("parent", "candidate", "draw", "study", "corpus"), slug=slug)
+
+
+def _status(found: Lever) -> dict:
+    verdict = found.verdict
+    return {"lever": found, "bars": progress.bars(found), "verdict": verdict, "words": reasons.VERDICTS.get(verdict.verdict) if verdict else ""}
+
+
+def _evidence(found: Lever) -> dict:
+    """What the looks so far have read; nothing between looks."""
+    looks = list(Look.objects.filter(plan__lever=found).order_by("pk"))
+    if not looks:
+        return {"looks": []}
+    newest, first = looks[-1].evidence, looks[0].evidence
+    facts = newest["endpoints"]
+    return {
+        "looks": looks, "facts": first, "newest": newest,
+        "endpoints": [{"fact": f, "chart": charts.interval(f), "shown": charts.shown(f)} for f in facts],
+    }  # fmt: skip
+
+
+@login_required
+@require_GET
+def lever(request: HttpRequest, slug: str) -> HttpResponse:
+    found = _lever(slug)
+    verdict, plan = found.verdict, found.plan
+    changes = schema.difference(found.candidate.parsed(), found.parent.parsed())
+    context = _status(found) | _evidence(found) | {
+        "changes": changes, "plan": plan, "history": found.history.order_by("-pk")[:50],
+        "reasons": [(code, *reasons.explain(code)) for code in verdict.reasons] if verdict else [],
+        "clips": _sentences(found) if plan and export.clips_unsealed(found) else None,
+        "votes_open": found.study is not None and verdict is not None,
+    }  # fmt: skip
+    return render(request, "gate/lever.html", context)
+
+
+def _sentences(found: Lever) -> list[dict]:
+    """Per sentence, both arms' first replicate."""
+    table: dict[int, dict] = {}
+    for row in export.clip_rows(found):
+        if row["replicate"] == 0:
+            table.setdefault(row["place"], {"place": row["place"], "sentence": row["sentence"]})[row["arm"]] = row
+    return list(table.values())
+
+
+@login_required
+@require_GET
+def lever_status(request: HttpRequest, slug: str) -> HttpResponse:
+    """The part of the page that moves; when the state changed, the whole page is loaded again."""
+    found = _lever(slug)
+    response = render(request, "gate/_status.html", _status(found))
+    if request.GET.get("state") not in (None, found.state):
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@login_required
+@require_POST
+def check_again(request: HttpRequest, slug: str) -> HttpResponse:
+    found = _lever(slug)
+    if found.state == Lever.State.CHECKING:
+        for configuration in (found.parent, found.candidate):
+            register.want_preflight(configuration, found.corpus.language)
+        Lever.objects.filter(pk=found.pk, state=Lever.State.CHECKING).update(problem="")
+        history.note(found, "checked again on a worker", request.user)
+        register.bell.ring_after_commit()
+    return redirect("lever", slug=slug)
+
+
+def _file(text: str, name: str, kind: str) -> HttpResponse:
+    return HttpResponse(text, content_type=f"{kind}; charset=utf-8", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+@login_required
+@require_GET
+def clips_csv(request: HttpRequest, slug: str) -> HttpResponse:
+    try:
+        return _file(export.clips_csv(_lever(slug)), f"{slug}-clips.csv", "text/csv")
+    except export.Sealed as error:
+        return render(request, "gate/problem.html", {"title": "Still sealed", "text": str(error)}, status=409)
+
+
+@login_required
+@require_GET
+def votes_csv(request: HttpRequest, slug: str) -> HttpResponse:
+    try:
+        return _file(export.votes_csv(_lever(slug)), f"{slug}-votes.csv", "text/csv")
+    except export.Sealed as error:
+        return render(request, "gate/problem.html", {"title": "Still sealed", "text": str(error)}, status=409)
+
+
+@login_required
+@require_GET
+def plan_json(request: HttpRequest, slug: str) -> HttpResponse:
+    plan = _lever(slug).plan
+    if plan is None:
+        raise Http404("The plan is not locked yet.")
+    return _file(json.dumps(plan.body, indent=2, sort_keys=True), f"{slug}-plan.json", "application/json")
+
+
+@login_required
+@require_GET
+def clip(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """A clip of this lever, once the automatic look has read it; ranges are honoured, as Safari needs."""
+    found = _lever(slug)
+    if not (found.draw and export.clips_unsealed(found)):
+        raise Http404
+    render_ = Render.objects.filter(draw_key=found.draw.key, configuration__in=[found.parent, found.candidate], clip=pk).first()
+    if render_ is None or render_.clip is None:
+        raise Http404
+    return ranged(request, clips.read(render_.clip), "audio/flac")
+
+
+@login_required
+@require_GET
+def machine(request: HttpRequest) -> HttpResponse:
+    """Workers, queues, and what is being installed."""
+    waiting = [
+        ("Clips to render", RenderGroup.objects.exclude(state__in=[Leased.State.DONE, Leased.State.FAILED]).count()),
+        ("Clips to measure", Measurement.objects.exclude(state__in=[Leased.State.DONE, Leased.State.FAILED]).count()),
+    ]
+    soon = timezone.now() - timedelta(minutes=2)
+    context = {"workers": Worker.objects.order_by("name"), "soon": soon, "waiting": waiting, "installation": installation(), "version": settings.VERSION}
+    return render(request, "gate/machine.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def invitations(request: HttpRequest) -> HttpResponse:
+    """Links for raters: make one, see how many came, withdraw one."""
+    problem = ""
+    if request.method == "POST" and request.POST.get("revoke"):
+        Invitation.objects.filter(token=request.POST["revoke"], revoked_at=None).update(revoked_at=timezone.now())
+        return redirect("invitations")
+    if request.method == "POST":
+        language, raters = request.POST.get("language", ""), request.POST.get("raters", "")
+        if language not in schema.LANGUAGES:
+            problem = f"language is {language!r}: choose one of the list."
+        elif not raters.isdigit() or not 1 <= int(raters) <= 10000:
+            problem = f"Raters is {raters!r}: write a number from 1 to 10000."
+        else:
+            panel, _ = Panel.objects.get_or_create(language=language)
+            Invitation.objects.create(
+                panel=panel, max_raters=int(raters), note=request.POST.get("note", "")[:200], created_by=request.user,
+                expires_at=timezone.now() + timedelta(days=30),
+            )  # fmt: skip
+            return redirect("invitations")
+    rows = [(i, i.raters.count(), i.why_closed()) for i in Invitation.objects.select_related("panel").order_by("-pk")[:100]]
+    context = {"rows": rows, "languages": sorted(schema.LANGUAGES.items(), key=lambda x: x[1]), "site": settings.SITE_URL, "problem": problem}
+    return render(request, "gate/invitations.html", context, status=422 if problem else 200)

@@ -1,0 +1,7 @@
+"""The listening application."""
+
+from django.apps import AppConfig
+
+
+class ListeningConfig(AppConfig):
+    name = "listening"

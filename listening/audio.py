@@ -1,0 +1,78 @@
+"""The listening copy: made per trial and side, so that bytes and sizes tell nothing. Pure: samples in, WAV out."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+import pyloudnorm
+
+from synth.pcm import Decoded
+
+TARGET_LUFS = -23.0
+TRUE_PEAK_DBTP = -1.0
+RATE = 24000
+
+
+def loudness(sound: Decoded) -> float:
+    """Integrated loudness in LUFS (ITU-R BS.1770); -inf for silence or under 0.4 s."""
+    if len(sound.samples) < 0.4 * sound.sample_rate:
+        return -math.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(pyloudnorm.Meter(sound.sample_rate).integrated_loudness(sound.samples.astype(np.float64)))
+
+
+def true_peak_db(sound: Decoded) -> float:
+    """Peak in dBTP after four-fold oversampling; -inf for digital silence."""
+    from scipy.signal import resample_poly
+
+    peak = float(np.max(np.abs(resample_poly(sound.samples.astype(np.float64), 4, 1))))
+    return 20 * math.log10(peak) if peak > 0 else -math.inf
+
+
+def gains(first: Decoded, second: Decoded) -> tuple[float, float] | None:
+    """dB for each side so that both have one loudness and neither peaks above -1 dBTP; None when one can't be measured.
+
+    When the target would clip one side, both come down by the same amount: both or neither.
+    """
+    measured = [loudness(s) for s in (first, second)]
+    if not all(math.isfinite(m) for m in measured):
+        return None
+    wanted = [TARGET_LUFS - m for m in measured]
+    over = max(true_peak_db(s) + g - TRUE_PEAK_DBTP for s, g in zip((first, second), wanted, strict=True))
+    down = max(0.0, over)
+    return wanted[0] - down, wanted[1] - down
+
+
+def _at_rate(sound: Decoded) -> npt.NDArray[np.float64]:
+    from scipy.signal import resample_poly
+
+    if sound.sample_rate == RATE:
+        return sound.samples.astype(np.float64)
+    divisor = math.gcd(sound.sample_rate, RATE)
+    return resample_poly(sound.samples.astype(np.float64), RATE // divisor, sound.sample_rate // divisor)
+
+
+def copy(sound: Decoded, gain_db: float, frames: int, seed: str) -> bytes:
+    """16-bit WAV at 24 kHz of exactly `frames` frames: gained, padded with silence, dithered by one step from its own seed.
+
+    The dither (TPDF, 2 LSB wide) also covers the padding, so that neither equal sound nor its end can be read off the bytes.
+    """
+    samples = _at_rate(sound) * 10 ** (gain_db / 20)
+    padded = np.zeros(frames)
+    padded[: min(frames, len(samples))] = samples[:frames]
+    random = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:16], "big"))
+    noise = random.random(frames) - random.random(frames)
+    data = np.clip(np.round(padded * 32767 + noise), -32768, 32767).astype("<i2").tobytes()
+    header = b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, RATE, RATE * 2, 2, 16)
+    return header + b"data" + struct.pack("<I", len(data)) + data
+
+
+def frames_for(*sounds: Decoded) -> int:
+    """Frames both sides are padded to: the longer one, never trimmed."""
+    return max(len(_at_rate(s)) for s in sounds)

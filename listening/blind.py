@@ -1,0 +1,69 @@
+"""What a rater's browser may see: one shape of trial, names that mean nothing, nothing kept in caches."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
+
+from listening import audio
+from listening.models import Rater, Trial
+from synth import clips
+
+RIGHT_TO_LEFT = {"ar", "ur", "he", "fa"}
+COOKIE = "listener"
+COOKIE_AGE = 90 * 24 * 3600
+
+
+def sealed(view):
+    """Marks a response as nobody's to keep, and takes from it what could link one trial to another."""
+
+    @wraps(view)
+    def inner(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        add_never_cache_headers(response)
+        response["Cache-Control"] = "no-store, private"
+        response["X-Robots-Tag"] = "noindex"
+        for header in ("ETag", "Last-Modified", "Expires"):
+            if header in response:
+                del response[header]
+        return response
+
+    return inner
+
+
+def known(request: HttpRequest) -> Rater | None:
+    """The rater of this browser, by a signed cookie of its own; engineers' sessions play no part here."""
+    key = request.get_signed_cookie(COOKIE, default=None, salt="listening", max_age=COOKIE_AGE)
+    return Rater.objects.filter(key=key).select_related("panel", "invitation").first() if key else None
+
+
+def remember(response: HttpResponse, rater: Rater, secure: bool) -> None:
+    response.set_signed_cookie(
+        COOKIE, str(rater.key), salt="listening", max_age=COOKIE_AGE, httponly=True, samesite="Lax", secure=secure, path="/listen/"
+    )
+
+
+def describe(trial: Trial, done: int, total: int) -> dict[str, Any]:
+    """The JSON of a trial; the same keys and kinds of values for every trial there is."""
+    sentence = trial.pair.sentence
+    return {
+        "trial": trial.key, "sentence": sentence.text, "lang": sentence.language,
+        "dir": "rtl" if sentence.language in RIGHT_TO_LEFT else "ltr",
+        "left": reverse("listening:sound", args=[trial.left_key]), "right": reverse("listening:sound", args=[trial.right_key]),
+        "done": done, "total": total,
+    }  # fmt: skip
+
+
+def sound(trial: Trial, key: str) -> bytes:
+    """The listening copy of one side of a trial."""
+    side = 0 if key == trial.left_key else 1
+    pair = trial.pair
+    reference, tested = clips.samples(pair.reference), clips.samples(pair.tested)
+    frames = audio.frames_for(reference, tested)
+    if side == trial.tested_side:
+        return audio.copy(tested, pair.gain_tested, frames, key)
+    return audio.copy(reference, pair.gain_reference, frames, key)

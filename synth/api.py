@@ -1,0 +1,239 @@
+"""The host's side of the desk: what a worker may ask. A worker has no database; this is all it can do."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Case, Exists, IntegerField, OuterRef, Q, Value, When
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router, Schema
+
+from synth import clips, pcm, queue
+from synth.models import Clip, Leased, Pass, Preflight, Render, RenderGroup, TimedBlock, Worker
+from synth.signals import render_settled
+
+router = Router()
+KINDS: dict[str, type[Leased]] = {"preflight": Preflight, "render": RenderGroup, "block": TimedBlock}
+SILENT = timedelta(minutes=10)
+MAX_UPLOAD = 200 * 2**20
+
+
+class Hello(Schema):
+    name: str
+    device_class: str
+    environment: dict[str, Any] = {}
+
+
+class Ask(Schema):
+    kind: str
+    loaded: str = ""
+
+
+class Note(Schema):
+    doing: str = ""
+    loaded: str = ""
+
+
+class Failure(Schema):
+    error: str
+    final: bool = False
+
+
+class ClipResult(Schema):
+    """What one render gave. `outcome` is made, empty or error."""
+
+    render: int
+    outcome: str
+    error: str = ""
+    file_sha256: str = ""
+    pcm_sha256: str = ""
+    figures: dict[str, Any] = {}
+
+
+class PassResult(Schema):
+    place: int
+    clips: list[dict[str, Any]]
+    figures: dict[str, Any] = {}
+    contended: dict[str, Any] = {}
+
+
+class Finished(Schema):
+    report: dict[str, Any] = {}
+    clips: list[ClipResult] = []
+    passes: list[PassResult] = []
+
+
+def problem(request: HttpRequest, status: int, code: str, message: str) -> HttpResponse:
+    return HttpResponse(json.dumps({"code": code, "message": message}), status=status, content_type="application/json")
+
+
+def me(request: HttpRequest) -> Worker:
+    """The worker this token speaks for; it must have said hello."""
+    return Worker.objects.get(name=request.auth.name)  # type: ignore[attr-defined]
+
+
+@router.post("/hello")
+def hello(request: HttpRequest, body: Hello):
+    """A worker introduces itself and learns where the broker is. The token carries the name it is known by."""
+    now = timezone.now()
+    Worker.objects.update_or_create(
+        name=request.auth.name,  # type: ignore[attr-defined]
+        defaults={"device_class": body.device_class, "environment": body.environment, "last_seen": now, "doing": "", "loaded": ""},
+    )
+    return {"name": request.auth.name, "broker": settings.REDIS_URL, "version": settings.VERSION}  # type: ignore[attr-defined]
+
+
+def renders_for(worker: Worker, loaded: str):
+    """Render groups in the order this worker should take them: its device class, what it has loaded, both arms of a sentence."""
+    now = timezone.now()
+    elsewhere = (
+        RenderGroup.objects.filter(draw_key=OuterRef("draw_key"), place=OuterRef("place"), worker__last_seen__gte=now - SILENT)
+        .exclude(worker=worker)
+        .exclude(worker=None)
+    )
+    return (
+        RenderGroup.objects.filter(Q(device_class="") | Q(device_class=worker.device_class))
+        .filter(~Exists(elsewhere))
+        .order_by(
+            Case(When(configuration__digest=loaded, then=Value(0)), default=Value(1), output_field=IntegerField()),
+            "draw_key", "configuration_id", "place", "pk",
+        )
+    )  # fmt: skip
+
+
+def as_unit(kind: str, unit: Any) -> dict[str, Any]:
+    common = {"kind": kind, "lease": str(unit.lease), "attempt": unit.attempts}
+    if kind == "block":
+        return common | {
+            "configurations": [unit.first.body, unit.second.body],
+            "digests": [unit.first.digest, unit.second.digest],
+            "sentences": unit.sentences,
+            "number": unit.number,
+        }
+    common |= {"configuration": unit.configuration.body, "digest": unit.configuration.digest}
+    if kind == "preflight":
+        common["language"] = unit.language
+    if kind == "render":
+        common["clips"] = [
+            {"id": r.pk, "text": r.sentence.text, "language": r.sentence.language, "seed": r.seed}
+            for r in unit.renders.select_related("sentence").order_by("pk")
+        ]
+    return common
+
+
+@router.post("/claim")
+def claim(request: HttpRequest, body: Ask):
+    """One unit of work, or 204 when there is none for this worker."""
+    worker, now = me(request), timezone.now()
+    Worker.objects.filter(pk=worker.pk).update(last_seen=now, loaded=body.loaded)
+    if body.kind not in KINDS:
+        return problem(request, 400, "unknown_kind", f"kind is {body.kind!r}: ask for one of {', '.join(KINDS)}.")
+    if body.kind == "render":
+        rows = renders_for(worker, body.loaded)
+    elif body.kind == "block":
+        rows = TimedBlock.objects.filter(Q(device_class="") | Q(device_class=worker.device_class)).order_by("draw_key", "number")
+    else:
+        rows = Preflight.objects.order_by("pk")
+    unit = queue.claim(rows, now, worker=worker)
+    return as_unit(body.kind, unit) if unit else HttpResponse(status=204)
+
+
+def mine(request: HttpRequest, kind: str, lease: uuid.UUID) -> type[Leased]:
+    """The model of this kind, when the lease belongs to the asking worker; else Lost."""
+    model = KINDS.get(kind)
+    if model is None or not model.objects.filter(lease=lease, worker__name=request.auth.name).exists():  # type: ignore[attr-defined]
+        raise queue.Lost
+    return model
+
+
+@router.post("/units/{kind}/{lease}/beat")
+def beat(request: HttpRequest, kind: str, lease: uuid.UUID, body: Note):
+    now = timezone.now()
+    queue.beat(mine(request, kind, lease), lease, now)
+    Worker.objects.filter(name=request.auth.name).update(last_seen=now, doing=body.doing[:200], loaded=body.loaded)  # type: ignore[attr-defined]
+    return {"keep": True}
+
+
+@router.put("/units/{kind}/{lease}/clips/{file_sha256}")
+def upload(request: HttpRequest, kind: str, lease: uuid.UUID, file_sha256: str):
+    """The FLAC file itself, checked (hash, finite, rate, duration) before it counts."""
+    mine(request, kind, lease)
+    if int(request.headers.get("Content-Length") or 0) > MAX_UPLOAD:
+        return problem(request, 413, "clip_too_large", f"The clip is larger than {MAX_UPLOAD // 2**20} MB.")
+    try:
+        clips.take(request.read(), file_sha256)  # a stream read: the 1 MB limit of parsed bodies is for forms
+    except pcm.BadAudio as error:
+        return problem(request, 422, "bad_audio", f"The clip was refused: {error}.")
+    return HttpResponse(status=201)
+
+
+def store_render(result: ClipResult, group: RenderGroup) -> None:
+    render = group.renders.get(pk=result.render)
+    render.outcome, render.error, render.figures = result.outcome, result.error[:2000], result.figures
+    if result.outcome == Render.Outcome.MADE:
+        render.clip = Clip.objects.get_or_create(
+            pcm_sha256=result.pcm_sha256,
+            defaults={
+                "file_sha256": result.file_sha256,
+                "sample_rate": result.figures["sample_rate"],
+                "samples": result.figures["samples"],
+            },
+        )[0]
+    render.save()
+
+
+@router.post("/units/{kind}/{lease}/finish")
+def finish(request: HttpRequest, kind: str, lease: uuid.UUID, body: Finished):
+    model = mine(request, kind, lease)
+    if kind == "render":
+        expected = set(RenderGroup.objects.get(lease=lease).renders.values_list("pk", flat=True))
+        if {c.render for c in body.clips} != expected:
+            return problem(request, 422, "wrong_clips", "The clips are not those of this unit; the worker and the host disagree.")
+        for result in body.clips:
+            if result.outcome == "made" and not clips.storage().exists(clips.path(result.file_sha256)):
+                return problem(request, 422, "clip_missing", "A clip was finished before its file was uploaded.")
+    if kind == "block" and sorted(p.place for p in body.passes) != [0, 1, 2, 3]:
+        return problem(request, 422, "wrong_passes", "A timed block has four passes, A-B-B-A.")
+
+    def store(unit: Any) -> None:
+        if kind == "preflight":
+            unit.report = body.report
+            sample = body.report.get("sample")
+            if sample and clips.storage().exists(clips.path(sample["file_sha256"])):
+                unit.sample = Clip.objects.get_or_create(pcm_sha256=sample["pcm_sha256"], defaults=sample)[0]
+            unit.save(update_fields=["report", "sample"])
+        elif kind == "render":
+            for result in body.clips:
+                store_render(result, unit)
+        else:
+            for part in body.passes:
+                configuration = unit.first if part.place in (0, 3) else unit.second
+                Pass.objects.create(block=unit, place=part.place, configuration=configuration, clips=part.clips, figures=part.figures)
+            unit.contended = {str(p.place): p.contended for p in body.passes if p.contended}
+            unit.save(update_fields=["contended"])
+
+    unit = queue.finish(model, lease, timezone.now(), store)
+    _ring(unit)
+    return {"done": True}
+
+
+@router.post("/units/{kind}/{lease}/fail")
+def fail(request: HttpRequest, kind: str, lease: uuid.UUID, body: Failure):
+    """The unit could not be done. After the last attempt a render's clips are failures, which are results."""
+    with transaction.atomic():
+        unit: Any = queue.fail(mine(request, kind, lease), lease, timezone.now(), body.error, body.final)
+        if kind == "render" and unit.state == Leased.State.FAILED:
+            unit.renders.update(outcome=Render.Outcome.ERROR, error=body.error[:2000])
+    _ring(unit)
+    return {"state": unit.state}
+
+
+def _ring(unit: Any) -> None:
+    sender, key = type(unit), getattr(unit, "draw_key", "")
+    transaction.on_commit(lambda: render_settled.send_robust(sender=sender, draw_key=key))

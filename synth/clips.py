@@ -1,0 +1,40 @@
+"""Where clips are kept: FLAC files named by their own sha256."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import Storage, storages
+
+from synth import pcm
+from synth.models import Clip
+
+
+@cache
+def storage() -> Storage:
+    return storages["clips"]
+
+
+def path(file_sha256: str) -> str:
+    return f"{file_sha256[:2]}/{file_sha256}.flac"
+
+
+def take(data: bytes, file_sha256: str) -> pcm.Decoded:
+    """Checks an upload and keeps it; keeping it twice is keeping it once. Raises BadAudio."""
+    if hashlib.sha256(data).hexdigest() != file_sha256:
+        raise pcm.BadAudio("its sha256 is not the one it was sent under; it was damaged on the way")
+    decoded = pcm.decode(data)
+    if not storage().exists(path(file_sha256)):
+        storage().save(path(file_sha256), ContentFile(data))
+    return decoded
+
+
+def read(clip: Clip) -> bytes:
+    with storage().open(path(clip.file_sha256)) as handle:
+        return handle.read()
+
+
+def samples(clip: Clip) -> pcm.Decoded:
+    return pcm.decode(read(clip))

@@ -1,0 +1,79 @@
+"""Other programs that take the processor while a pass is timed, and the wait for a quiet machine before it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+
+LIMIT_PERCENT = 40.0  # of one core
+INTERVAL_S = 1.0
+
+
+def _own(pid: int | None) -> set[int]:
+    """This process, the child and everything the child started."""
+    mine = {os.getpid()}
+    if pid is not None:
+        mine.add(pid)
+        try:
+            mine |= {c.pid for c in psutil.Process(pid).children(recursive=True)}
+        except psutil.Error:
+            pass
+    return mine
+
+
+def busy(pid: int | None, limit: float = LIMIT_PERCENT) -> dict[str, float]:
+    """name -> percent of one core since the last call, for other processes at or above the limit.
+
+    psutil.process_iter keeps its objects, so the second call on a process is a rate; the first gives 0.
+    """
+    mine, seen = _own(pid), {}
+    for process in psutil.process_iter(["name"]):
+        if process.pid in mine:
+            continue
+        try:
+            percent = process.cpu_percent(None)
+        except psutil.Error:
+            continue
+        if percent >= limit:
+            name = process.info["name"] or f"process {process.pid}"
+            seen[name] = max(seen.get(name, 0.0), percent)
+    return seen
+
+
+def wait_until_quiet(limit_s: float, beat: Callable[[], None]) -> float:
+    """Waits for two quiet seconds in a row, at most limit_s; returns the seconds waited."""
+    begin, quiet = time.monotonic(), 0
+    busy(None)
+    while quiet < 2 and time.monotonic() - begin < limit_s:
+        time.sleep(INTERVAL_S)
+        quiet = 0 if busy(None) else quiet + 1
+        beat()
+    return time.monotonic() - begin
+
+
+class Watch(threading.Thread):
+    """Samples once a second while a pass runs. A program counts as contention when it was busy in two samples or more."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid, self._stop_it, self.samples = pid, threading.Event(), 0
+        self.seen: dict[str, dict[str, float]] = {}
+
+    def run(self) -> None:
+        busy(self.pid)
+        while not self._stop_it.wait(INTERVAL_S):
+            self.samples += 1
+            for name, percent in busy(self.pid).items():
+                entry = self.seen.setdefault(name, {"samples": 0, "max_percent": 0.0})
+                entry["samples"] += 1
+                entry["max_percent"] = max(entry["max_percent"], round(percent, 1))
+
+    def end(self) -> dict[str, Any]:
+        self._stop_it.set()
+        self.join()
+        return {name: entry for name, entry in self.seen.items() if entry["samples"] >= 2}

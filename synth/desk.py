@@ -1,0 +1,70 @@
+"""The worker's side of the desk: claims, beats, uploads and results over HTTP with a scoped token."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import httpx
+
+
+class Denied(Exception):
+    """The host doesn't accept this worker's token: nothing to retry."""
+
+
+class Lost(Exception):
+    """The unit is no longer mine, or already settled."""
+
+
+class Unreachable(Exception):
+    """The host did not answer, for as long as it was worth waiting."""
+
+
+class Desk:
+    """One connection to the host. Calls are retried while the host is away, for at most `patience` seconds."""
+
+    def __init__(self, url: str, token: str, patience: float = 60.0) -> None:
+        self.url, self.patience = url, patience
+        self.http = httpx.Client(base_url=f"{url}/api/desk", headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(30, connect=5))
+
+    def call(self, method: str, path: str, patience: float | None = None, **kwargs: Any) -> httpx.Response:
+        deadline = time.monotonic() + (self.patience if patience is None else patience)
+        wait = 0.5
+        while True:
+            try:
+                answer = self.http.request(method, path, **kwargs)
+                if answer.status_code < 500:
+                    break
+                reason = f"it answered {answer.status_code}"
+            except httpx.TransportError as error:
+                reason = str(error) or type(error).__name__
+            if time.monotonic() + wait > deadline:
+                raise Unreachable(f"{self.url} can't be reached: {reason}")
+            time.sleep(wait)
+            wait = min(wait * 2, 5)
+        if answer.status_code in (401, 403):
+            raise Denied(f"{self.url} refused this worker's token. Make a new one with `manage.py add_token` and start the worker with it.")
+        if answer.status_code == 409:
+            raise Lost
+        answer.raise_for_status()
+        return answer
+
+    def hello(self, facts: dict[str, Any]) -> dict[str, Any]:
+        return self.call("POST", "/hello", json=facts).json()
+
+    def claim(self, kind: str, loaded: str) -> dict[str, Any] | None:
+        answer = self.call("POST", "/claim", json={"kind": kind, "loaded": loaded})
+        return None if answer.status_code == 204 else answer.json()
+
+    def beat(self, unit: dict[str, Any], doing: str, loaded: str) -> None:
+        # One missed beat is no tragedy: three fit into a lease.
+        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/beat", patience=4, json={"doing": doing, "loaded": loaded})
+
+    def upload(self, unit: dict[str, Any], file_sha256: str, data: bytes) -> None:
+        self.call("PUT", f"/units/{unit['kind']}/{unit['lease']}/clips/{file_sha256}", content=data, headers={"Content-Type": "audio/flac"})
+
+    def finish(self, unit: dict[str, Any], **results: Any) -> None:
+        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/finish", json=results)
+
+    def fail(self, unit: dict[str, Any], error: str, final: bool = False) -> None:
+        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/fail", json={"error": error, "final": final})

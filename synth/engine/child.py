@@ -1,0 +1,113 @@
+"""The synthesis child: ONE configuration in one fresh process, the only place where an engine runs.
+
+Started by supervise.py as `python -m synth.engine.child`. Everything that prints goes to stderr; the original
+stdout carries the protocol. When the input ends - the supervisor left, however it left - so does this process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, Any
+
+PROTOCOL = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(2, 1)  # engines print
+
+import numpy as np  # noqa: E402 - after the file descriptors are arranged
+
+from synth import pcm  # noqa: E402
+from synth.engine import protocol  # noqa: E402
+
+
+def emit(event: str, **fields: Any) -> None:
+    PROTOCOL.write(json.dumps({"event": event, **fields}) + "\n")
+
+
+def speak(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, Any]:
+    """One clip: outcome, figures and the FLAC's path. A clip that raises or is empty is a result, not the end of the run."""
+    begin, cpu = time.perf_counter(), time.process_time()
+    parts: list[protocol.Chunk] = []
+    first = None
+    try:
+        for chunk in engine.generate(order["text"], order["language"], order["seed"]):
+            first = first if first is not None else time.perf_counter() - begin
+            parts.append(chunk)
+    except protocol.EngineRefused:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a model raises is this clip's outcome
+        return {"id": order["id"], "outcome": "error", "error": f"{type(error).__name__}: {error}"[:1000], "figures": {}}
+    wall = time.perf_counter() - begin
+    samples = np.concatenate([p.samples for p in parts]) if parts else np.zeros(0, np.float32)
+    if not len(samples):
+        return {"id": order["id"], "outcome": "empty", "error": "the model ended before it said anything", "figures": {"wall_s": wall}}
+    rate = parts[0].sample_rate
+    figures = {
+        "wall_s": wall, "cpu_s": time.process_time() - cpu, "audio_s": len(samples) / rate,
+        "rtf_wall_over_audio": wall / (len(samples) / rate), "first_chunk_s": first, "chunks": len(parts),
+        "tokens": sum(p.tokens for p in parts), "sample_rate": rate, "samples": len(samples),
+        "peak": float(np.nanmax(np.abs(samples))),
+    }  # fmt: skip
+    peak_memory = getattr(engine, "peak_memory_bytes", None)
+    if peak_memory is not None:
+        figures["peak_memory_bytes"] = peak_memory()
+    try:
+        data = pcm.encode_flac(samples, rate)
+    except pcm.BadAudio as error:
+        return {"id": order["id"], "outcome": "error", "error": f"the model made no usable sound: {error}", "figures": {"wall_s": wall}}
+    digest = hashlib.sha256(data).hexdigest()
+    target = Path(order["out"]) / f"{digest}.flac"
+    part = target.with_suffix(".part")
+    part.write_bytes(data)
+    part.replace(target)  # the whole file or none
+    return {
+        "id": order["id"], "outcome": "made", "error": "", "figures": figures, "file": str(target),
+        "file_sha256": digest, "pcm_sha256": pcm.pcm_sha256(samples, rate),
+    }  # fmt: skip
+
+
+def orders(source: IO[str]):
+    """The supervisor's lines. Read on a thread, so that its death ends a child that is busy inside a model."""
+    import queue
+
+    waiting: queue.Queue[str | None] = queue.Queue()
+
+    def read() -> None:
+        for line in source:
+            waiting.put(line)
+        waiting.put(None)
+        time.sleep(2)  # time to end by itself
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    while (line := waiting.get()) is not None:
+        yield json.loads(line)
+
+
+def main() -> None:
+    engine: protocol.Engine | None = None
+    for order in orders(sys.stdin):
+        try:
+            if order["op"] == "load":
+                configuration = order["configuration"]
+                factory = protocol.resolve(
+                    configuration.get("engine", "mlx-audio"), "earwitness.engines", protocol.BUNDLED, order["modules"]
+                )
+                begin = time.perf_counter()
+                engine = factory(configuration, Path(order["models"]), order["modules"])
+                engine.report.notes["load_s"] = round(time.perf_counter() - begin, 3)
+                emit("ready", report=vars(engine.report))
+            elif engine is not None:
+                emit("clip", **speak(engine, order))
+        except protocol.EngineRefused as error:
+            emit("refused", error=str(error))
+    PROTOCOL.flush()
+    os._exit(0)  # some engines keep threads that would hold the process
+
+
+if __name__ == "__main__":
+    main()

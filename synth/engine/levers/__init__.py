@@ -1,0 +1,18 @@
+"""Levers that are code. A lever is `lever(context, **parameters) -> int`: it changes the loaded model, and returns how many places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Registered name -> module:attribute.
+REGISTRY = {"fold-weight-norm": "synth.engine.levers.weight_norm:fold"}
+
+
+@dataclass
+class Context:
+    """What a lever may touch: the model, the arguments of its generate(), and notes for the record."""
+
+    model: Any
+    generate: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)

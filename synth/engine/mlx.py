@@ -1,0 +1,167 @@
+"""The mlx-audio engine: loads a model, applies the configuration's sections in order, and speaks."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import platform
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from synth.engine import kokoro
+from synth.engine.levers import REGISTRY, Context, quantise
+from synth.engine.protocol import Chunk, EngineRefused, Report, resolve
+
+#: What a model type calls a language in `lang_code`; anything else gets the plain code.
+LANGUAGE_NAMES = {
+    "kokoro": {"en": "a", "es": "e", "fr": "f", "hi": "h", "it": "i", "ja": "j", "pt": "p", "zh": "z"},
+    "qwen3_tts": {"en": "english", "zh": "chinese", "ja": "japanese", "ko": "korean", "de": "german", "fr": "french",
+                  "ru": "russian", "pt": "portuguese", "es": "spanish", "it": "italian"},
+}  # fmt: skip
+#: Sections this engine does not act on yet; accepting and ignoring them would be a lie.
+NOT_YET = ("adapter", "streaming", "batching", "compile")
+
+
+def locate(model: dict[str, Any], models: Path) -> str:
+    """Folder or hub name of the weights. A path without a slash is one of the bundled models."""
+    if model.get("id"):
+        return model["id"]
+    path = Path(model["path"])
+    if len(path.parts) == 1:
+        path = models / path
+    if not (path / "config.json").is_file():
+        raise EngineRefused(f"There is no model at {model['path']!r} on this worker: put it there, or correct model.path.")
+    return str(path)
+
+
+def weights_digest(folder: Path) -> str:
+    """sha256 over the names and contents of everything in the folder that decides the sound."""
+    digest = hashlib.sha256()
+    for file in sorted(p for p in folder.rglob("*") if p.suffix in (".safetensors", ".json", ".npz")):
+        digest.update(str(file.relative_to(folder)).encode() + b"\0")
+        with file.open("rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
+
+
+class MlxEngine:
+    """See protocol.Engine. Everything happens on the thread that made it: MLX streams are thread-local."""
+
+    def __init__(self, configuration: dict[str, Any], models: Path, modules: list[str]) -> None:
+        for section in NOT_YET:
+            if configuration.get(section):
+                raise EngineRefused(f"The section {section!r} is not supported by this version's mlx-audio engine: leave it out.")
+        if platform.system() == "Linux":
+            from synth.engine import cpu
+
+            cpu.install()
+        self.report = Report()
+        self.context = Context(self._load(configuration["model"], models))
+        self.kind = getattr(self.context.model, "model_type", "") or configuration["model"].get("path", "")
+        if type(self.context.model).__module__.startswith("mlx_audio.tts.models.kokoro"):
+            self.kind = "kokoro"
+            kokoro.use_offline_front_end(self.context.model)
+        self._runtime(configuration.get("runtime", {}))
+        if configuration.get("quantisation"):
+            self.report.effects["quantisation"] = quantise.apply(self.context, configuration["quantisation"])
+        for item in configuration.get("levers", []):
+            self._lever(dict(item), modules)
+        self._arguments(configuration)
+        self.context.model.eval()
+        mx.eval(self.context.model.parameters())
+        self.report.notes |= self.context.notes
+        self.report.environment = {
+            "mlx": version("mlx"), "mlx-audio": version("mlx-audio"), "python": platform.python_version(),
+            "platform": platform.platform(), "device": str(mx.default_device()), "metal": mx.metal.is_available(),
+        }  # fmt: skip
+
+    def _load(self, model: dict[str, Any], models: Path) -> Any:
+        from mlx_audio.tts import load
+
+        place = locate(model, models)
+        options = {"revision": model["revision"]} if model.get("revision") and model.get("id") else {}
+        try:
+            loaded = load(place, **options)
+        except Exception as error:
+            wanted = f"{place} at revision {model['revision']}" if options else place
+            raise EngineRefused(f"The model {wanted} can't be loaded on this worker: {type(error).__name__}: {str(error)[:300]}.") from error
+        folder = Path(place) if Path(place).is_dir() else Path(str(getattr(loaded.config, "model_path", "")))
+        if folder.is_dir():
+            self.report.digests["weights"] = weights_digest(folder)
+            if model.get("sha256") and model["sha256"] != self.report.digests["weights"]:
+                raise EngineRefused(
+                    f"The weights at {place} have sha256 {self.report.digests['weights'][:12]}, the configuration names {model['sha256'][:12]}."
+                )
+        return loaded
+
+    def _runtime(self, runtime: dict[str, Any]) -> None:
+        if runtime.get("version") and runtime["version"] != version("mlx-audio"):
+            raise EngineRefused(f"The configuration asks for mlx-audio {runtime['version']}; this worker has {version('mlx-audio')}.")
+        if runtime.get("package", "mlx-audio") != "mlx-audio":
+            raise EngineRefused(f"This worker runs mlx-audio as released; it can't install {runtime['package']} by itself.")
+        if runtime.get("cache_limit_mb") is not None:
+            mx.set_cache_limit(runtime["cache_limit_mb"] << 20)
+        if runtime.get("memory_limit_mb") is not None:
+            mx.set_memory_limit(runtime["memory_limit_mb"] << 20)
+        wired = runtime.get("wired_limit", "off")
+        if wired != "off" and mx.metal.is_available():
+            mx.set_wired_limit(mx.device_info()["max_recommended_working_set_size"] if wired == "model" else int(wired) << 20)
+
+    def _lever(self, parameters: dict[str, Any], modules: list[str]) -> None:
+        name = parameters.pop("lever")
+        function = resolve(name, "earwitness.levers", REGISTRY, modules)
+        try:
+            changed = function(self.context, **parameters)
+        except TypeError as error:
+            raise EngineRefused(f"The lever {name!r} doesn't take these parameters: {error}.") from error
+        if not changed:
+            raise EngineRefused(f"The lever {name!r} changed nothing in this model (no_effect): it is not made for it.")
+        self.report.effects[f"levers.{name}"] = changed
+        source = inspect.getsourcefile(function)
+        if source:
+            self.report.digests[f"lever:{name}"] = hashlib.sha256(Path(source).read_bytes()).hexdigest()
+
+    def _arguments(self, configuration: dict[str, Any]) -> None:
+        """Puts voice and sampling into generate(); a name its signature doesn't have would be swallowed, so it is refused."""
+        sampling = dict(configuration.get("sampling", {}))
+        wanted = {**sampling.pop("extra", {}), **sampling}
+        if isinstance(wanted.get("temperature"), dict):
+            raise EngineRefused("A temperature schedule is not supported by this version's mlx-audio engine: give one number.")
+        voice = configuration.get("voice", {})
+        for ours, theirs in (("preset", "voice"), ("speed", "speed"), ("instruct", "instruct"), ("reference_text", "ref_text")):
+            if voice.get(ours) is not None:
+                wanted[theirs] = voice[ours]
+        if voice.get("reference"):
+            raise EngineRefused("Cloned voices (voice.reference) are not supported by this version's mlx-audio engine: use a preset.")
+        parameters = inspect.signature(self.context.model.generate).parameters
+        self.accepted = {name for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - {"text"}
+        for name in wanted:
+            if name not in self.accepted:
+                raise EngineRefused(f"This model's generate() takes no {name!r}; it takes {', '.join(sorted(self.accepted))}.")
+        self.context.generate |= wanted
+        self.language = voice.get("language")
+        self.report.effects["generate"] = sorted(wanted)
+
+    def generate(self, text: str, language: str, seed: int) -> Iterator[Chunk]:
+        arguments = dict(self.context.generate)
+        if "lang_code" in self.accepted:
+            spoken = self.language or language
+            arguments["lang_code"] = LANGUAGE_NAMES.get(self.kind, {}).get(spoken, spoken)
+            if self.kind == "kokoro":
+                kokoro.check_language(self.context.model, arguments["lang_code"], spoken)
+        mx.clear_cache()
+        mx.reset_peak_memory()
+        mx.random.seed(seed)
+        for result in self.context.model.generate(text=text, **arguments):
+            mx.eval(result.audio)  # a clock read on a lazy array times graph building
+            samples = np.array(result.audio.astype(mx.float32)).reshape(-1)
+            yield Chunk(np.ascontiguousarray(samples, dtype=np.float32), int(result.sample_rate), int(result.token_count or 0))
+        mx.synchronize()
+
+    def peak_memory_bytes(self) -> int:
+        return mx.get_peak_memory()

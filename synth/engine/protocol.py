@@ -1,0 +1,73 @@
+"""What an engine is, and how the synthesis child and its supervisor talk: one JSON object a line, both ways.
+
+To the child: {"op": "load", "configuration", "models", "modules"}, then any number of
+{"op": "clip", "id", "text", "language", "seed", "out"}. The end of its input ends it.
+From the child: {"event": "ready", "report"}, {"event": "refused", "error"}, {"event": "clip", ...} and
+{"event": "busy", "doing"} whenever it makes progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+class EngineRefused(Exception):
+    """This configuration can't run here; the message is one sentence for the lever's page."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of speech, fully computed: float32 mono samples, their rate in Hz, tokens spent on it."""
+
+    samples: npt.NDArray[np.float32]
+    sample_rate: int
+    tokens: int = 0
+
+
+@dataclass
+class Report:
+    """What loading found: `effects` counts what each section changed; `digests` name weights and code."""
+
+    digests: dict[str, str] = field(default_factory=dict)
+    effects: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """A loaded system. Made by a factory `(configuration: dict, models: Path, modules: list[str]) -> Engine`."""
+
+    report: Report
+
+    def generate(self, text: str, language: str, seed: int) -> Iterator[Chunk]:
+        """Speaks; every chunk is evaluated before it is yielded, so that a clock read after it is honest."""
+
+
+BUNDLED = {"mlx-audio": "synth.engine.mlx:MlxEngine"}
+
+
+def resolve(name: str, group: str, bundled: dict[str, str], modules: list[str]) -> Any:
+    """The object a name stands for: bundled, an entry point of `group`, or module:attribute from the worker's own list."""
+    if name in bundled:
+        name = bundled[name]
+    elif ":" not in name:
+        for entry in entry_points(group=group):
+            if entry.name == name:
+                return entry.load()
+        raise EngineRefused(f"{name!r} is neither bundled nor an entry point of {group}: install its package on the worker.")
+    elif name.split(":")[0] not in modules:
+        raise EngineRefused(
+            f"{name!r} is not on this worker's list of modules: add {name.split(':')[0]} to EARWITNESS_MODULES where the worker runs."
+        )
+    module, attribute = name.split(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise EngineRefused(f"{name!r} can't be imported on the worker: {error}.") from error

@@ -1,0 +1,125 @@
+"""Starts, watches and ends synthesis children. Imports neither NumPy nor MLX: a fork after MLX was used hangs."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BASE = Path(__file__).resolve().parent.parent.parent
+START_S = 600.0
+CLIP_S = 600.0
+
+
+class ChildFailed(Exception):
+    """The child died, hung or was ended; the message says which, with the end of what it printed."""
+
+
+class ChildRefused(Exception):
+    """The child can't run this configuration; the message is one sentence."""
+
+
+def environment(extra: dict[str, str]) -> dict[str, str]:
+    """The child's environment: a real BLAS on Linux (the mlx-cpu wheel links the reference one), no hub unless asked."""
+    result = {**os.environ, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"), **extra}
+    blas = fast_blas()
+    if blas and "LD_PRELOAD" not in result:
+        result["LD_PRELOAD"] = blas
+        result.setdefault("MKL_CBWR", "AUTO,STRICT")  # same bits whatever the alignment of a buffer
+    return result
+
+
+def fast_blas() -> str:
+    """Path of MKL (x86-64) or Debian's OpenBLAS, else nothing; a Mac has its own."""
+    if sys.platform != "linux":
+        return ""
+    candidates = [Path(sys.prefix) / "lib" / "libmkl_rt.so.3", *Path("/usr/lib").glob("*/openblas-pthread/libblas.so.3")]
+    return next((str(path) for path in candidates if path.exists()), "")
+
+
+class Child:
+    """A running child holding one configuration."""
+
+    def __init__(self, configuration: dict[str, Any], digest: str, models: Path, modules: list[str]) -> None:
+        self.digest = digest
+        self.report: dict[str, Any] = {}
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._printed: collections.deque[str] = collections.deque(maxlen=200)
+        extra = configuration.get("runtime", {}).get("env", {})
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "synth.engine.child"], cwd=BASE, env=environment(extra), text=True, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        for stream, put in ((self.process.stdout, self._lines.put), (self.process.stderr, self._printed.append)):
+            threading.Thread(target=self._read, args=(stream, put), daemon=True).start()
+        self._load = {"op": "load", "configuration": configuration, "models": str(models), "modules": modules}
+
+    def _read(self, stream: Any, put: Callable[[Any], None]) -> None:
+        for line in stream:
+            put(line)
+        if put == self._lines.put:
+            put(None)
+
+    def start(self, beat: Callable[[], None], limit_s: float = START_S) -> dict[str, Any]:
+        """Loads the configuration and returns the child's report. Raises ChildRefused or ChildFailed."""
+        self.report = self._ask(self._load, beat, limit_s)["report"]
+        return self.report
+
+    def clip(self, order: dict[str, Any], beat: Callable[[], None], limit_s: float = CLIP_S) -> dict[str, Any]:
+        return self._ask({"op": "clip", **order}, beat, limit_s)
+
+    def _ask(self, order: dict[str, Any], beat: Callable[[], None], limit_s: float) -> dict[str, Any]:
+        """Sends one order and waits for its answer, calling `beat` every few seconds; whatever `beat` raises ends the child."""
+        try:
+            self.process.stdin.write(json.dumps(order) + "\n")  # type: ignore[union-attr]
+            self.process.stdin.flush()  # type: ignore[union-attr]
+        except (BrokenPipeError, OSError) as error:
+            raise ChildFailed(self._epitaph("ended before it was asked")) from error
+        deadline = time.monotonic() + limit_s
+        try:
+            while True:
+                try:
+                    line = self._lines.get(timeout=5)
+                except queue.Empty:
+                    if time.monotonic() > deadline:
+                        raise ChildFailed(self._epitaph(f"made no progress for {limit_s:.0f} s and was stopped")) from None
+                    beat()
+                    continue
+                if line is None:
+                    self.process.wait()
+                    raise ChildFailed(self._epitaph("ended"))
+                event = json.loads(line)
+                if event["event"] == "refused":
+                    raise ChildRefused(event["error"])
+                return event
+        except BaseException:
+            self.end()
+            raise
+
+    def _epitaph(self, what: str) -> str:
+        time.sleep(0.05)  # let the reader catch the last lines
+        code = self.process.poll()
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                what += f" by {signal.Signals(-code).name}"
+        tail = [line.strip() for line in self._printed if line.strip()]
+        return f"the synthesis process {what}" + (f"; it last printed: {tail[-1][:300]}" if tail else "")
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        """Ends the child and whatever it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()

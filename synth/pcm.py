@@ -1,0 +1,67 @@
+"""Samples to bytes and back: hashes, FLAC, and the checks an upload must pass. NumPy and soundfile only, no Django."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import soundfile
+
+MAX_SECONDS = 1800.0
+RATES = range(4000, 192001)
+
+
+class BadAudio(ValueError):
+    """Sound that can't be taken, with the reason in one sentence."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """samples: float32 mono in [-1, 1]; sample_rate in Hz."""
+
+    samples: npt.NDArray[np.float32]
+    sample_rate: int
+
+
+def pcm_sha256(samples: npt.NDArray[np.float32], sample_rate: int) -> str:
+    """sha256 over rate, channel count and little-endian float32 samples: equal only when bit for bit the same sound."""
+    header = f"{sample_rate}:1:".encode()
+    return hashlib.sha256(header + np.ascontiguousarray(samples, dtype="<f4").tobytes()).hexdigest()
+
+
+def encode_flac(samples: npt.NDArray[np.float32], sample_rate: int) -> bytes:
+    """FLAC, 16 bit. Values beyond full scale are clipped, as any player would. Raises BadAudio for what isn't sound."""
+    if samples.ndim != 1 or not len(samples):
+        raise BadAudio("there are no samples")
+    if not np.isfinite(samples).all():
+        raise BadAudio(f"{int((~np.isfinite(samples)).sum())} samples are not finite")
+    out = io.BytesIO()
+    soundfile.write(out, np.clip(samples, -1.0, 1.0), sample_rate, format="FLAC", subtype="PCM_16")
+    return out.getvalue()
+
+
+def decode(data: bytes | Path) -> Decoded:
+    """Reads an audio file of any format libsndfile knows; several channels are refused. Raises BadAudio."""
+    try:
+        with soundfile.SoundFile(io.BytesIO(data) if isinstance(data, bytes) else str(data)) as sound:
+            rate, frames, channels = sound.samplerate, sound.frames, sound.channels
+            if channels != 1:
+                raise BadAudio(f"it has {channels} channels; one is expected")
+            if rate not in RATES:
+                raise BadAudio(f"a sample rate of {rate} Hz is outside {RATES.start} to {RATES.stop - 1}")
+            if not frames:
+                raise BadAudio("there are no samples")
+            if frames > MAX_SECONDS * rate:
+                raise BadAudio(f"it lasts {frames / rate:.0f} s; the limit is {MAX_SECONDS:.0f} s")
+            samples = sound.read(dtype="float32")
+    except soundfile.LibsndfileError as error:
+        raise BadAudio(f"it is not a sound file that can be read ({error})") from error
+    if len(samples) != frames:
+        raise BadAudio(f"the file announces {frames} samples and holds {len(samples)}")
+    if not np.isfinite(samples).all():
+        raise BadAudio("some samples are not finite")
+    return Decoded(samples, rate)
