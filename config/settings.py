@@ -129,7 +129,7 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
     }
 }
-SECURE_REFERRER_POLICY = "no-referrer"
+SECURE_REFERRER_POLICY = "same-origin"  # no-referrer would send Origin: null and fail the CSRF check
 X_FRAME_OPTIONS = "DENY"
 
 #: The bundled Valkey listens on a unix socket; its path must fit into 108 bytes (sun_path).

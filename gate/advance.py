@@ -183,14 +183,14 @@ def _render(draw: Draw, configuration, sentence: Sentence, place: int, replicate
 # -- rendering and timing -------------------------------------------------------------------------------------------
 
 
-def _unsettled(lever: Lever) -> int:
-    return RenderGroup.objects.filter(
-        draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate]
-    ).exclude(state__in=SETTLED).count()  # fmt: skip
+def groups_of(lever: Lever):
+    """The render groups this lever waits for; repeated clips only matter to one that claims to be bit-identical."""
+    mine = RenderGroup.objects.filter(draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate])
+    return mine if lever.wanted["claims_identical"] else mine.filter(renders__repetition=0).distinct()
 
 
 def _rendered(lever: Lever) -> bool:
-    if _unsettled(lever):
+    if groups_of(lever).exclude(state__in=SETTLED).exists():
         return False
     plan = plan_of(lever)
     with transaction.atomic():

@@ -19,6 +19,9 @@ from gate.statistics.results import Interval
 from listening import pairs
 from synth.models import Clip, Leased, Preflight, Render, TimedBlock
 
+#: A parent that the recogniser understands no better than this leaves no room to see a candidate being worse.
+WEAK_CER = 0.30
+
 #: name -> (label, unit). Badness scale: larger is worse; length is a ratio, level in dB.
 UNITS = {
     "cer": ("Character error rate", "share"), "dnsmos": ("DNSMOS OVRL lost", "points"), "length": ("Length ratio", "x"),
@@ -258,10 +261,13 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
         complete = {s: arms for s, arms in table.items() if all(len(rows) == plan.replicates for rows in arms.values())}
         found = _endpoints(plan, _differences(complete), len(complete) * plan.replicates)
     pace, pace_facts = measured_speed(lever, plan) if plan.benefit == "speed" else (Speed(), {})
+    means = _means(table)
+    if (means["parent"]["cer"] or 0.0) > WEAK_CER:
+        missing.append("asr_too_weak")
     facts = {
         "identity": asdict(identity) | {"settled": identity.settled, "deterministic": identity.deterministic},
         "claims_identical": lever.plan.body["claims_identical"], "missing": missing,
-        "endpoints": [_as_fact(e, i) for e, i in found], "arms": _means(table), "speed": pace_facts,
+        "endpoints": [_as_fact(e, i) for e, i in found], "arms": means, "speed": pace_facts,
         "caps": list(caps(lever, plan, identity)), "metrics": lever.plan.body["metrics"],
     }  # fmt: skip
     case = Case(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gate import advance, evidence
 from gate.models import Lever, Measurement
 from listening import pairs
-from synth.models import Leased, Preflight, RenderGroup
+from synth.models import Leased, Preflight
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def bars(lever: Lever) -> list[Bar]:
     found = [Bar("Checked on a worker", ready, 2, "configurations")]
     if not lever.draw:
         return found
-    groups = RenderGroup.objects.filter(draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate])
+    groups = advance.groups_of(lever)
     settled = groups.filter(state__in=advance.SETTLED).count()
     found.append(Bar("Rendered", settled, groups.count(), "clips of both systems"))
     if plan.benefit == "speed":

@@ -13,6 +13,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "evidence_incomplete": ("Some of the clips this look covers were neither made nor failed, or not measured.", "See what is missing, bring the worker or the scorer back and register a re-try."),
     "clips_lost": ("Clips were lost: no worker finished them.", "Look at the worker's log; a lost clip is never replaced by a guess."),
     "clips_not_measured": ("Clips could not be measured because the scorer was down.", "Mend the scorer; a clip it could not read would be a failure, this is not."),
+    "asr_too_weak": ("The recogniser understands the parent itself too badly (CER above 0.30) to tell whether the candidate is worse.", "Use a recogniser that knows the language, or sentences it can follow."),
     "beyond_margin": ("Worse than the parent by more than the margin, with the whole interval beyond it: {name}.", "Change the lever; more data will not help."),
     "longer": ("It speaks longer than its parent.", "A speed-up measured as time over audio hides this; look at pauses and pace."),
     "shorter": ("It speaks shorter than its parent.", "Check for cut ends and skipped words."),

@@ -9,7 +9,6 @@ import warnings
 
 import numpy as np
 import numpy.typing as npt
-import pyloudnorm
 
 from synth.pcm import Decoded
 
@@ -22,6 +21,8 @@ def loudness(sound: Decoded) -> float:
     """Integrated loudness in LUFS (ITU-R BS.1770); -inf for silence or under 0.4 s."""
     if len(sound.samples) < 0.4 * sound.sample_rate:
         return -math.inf
+    import pyloudnorm  # brings scipy.signal, a second of start-up that no page should pay
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return float(pyloudnorm.Meter(sound.sample_rate).integrated_loudness(sound.samples.astype(np.float64)))

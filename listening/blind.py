@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 
@@ -23,7 +23,10 @@ def sealed(view):
 
     @wraps(view)
     def inner(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        response = view(request, *args, **kwargs)
+        try:
+            response = view(request, *args, **kwargs)
+        except Http404:
+            response = HttpResponse(status=404)
         add_never_cache_headers(response)
         response["Cache-Control"] = "no-store, private"
         response["X-Robots-Tag"] = "noindex"

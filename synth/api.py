@@ -203,7 +203,7 @@ def finish(request: HttpRequest, kind: str, lease: uuid.UUID, body: Finished):
 
     def store(unit: Any) -> None:
         if kind == "preflight":
-            unit.report = body.report
+            unit.report = body.report | {"device_class": unit.worker.device_class}
             sample = body.report.get("sample")
             if sample and clips.storage().exists(clips.path(sample["file_sha256"])):
                 unit.sample = Clip.objects.get_or_create(pcm_sha256=sample["pcm_sha256"], defaults=sample)[0]

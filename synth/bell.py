@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import queue as queue_module
+import threading
+import time
 from typing import Any
 
 from celery import Task
@@ -17,21 +21,45 @@ log = logging.getLogger("earwitness.bell")
 TASKS: dict[type, Task] = {Preflight: tasks.preflight_one, RenderGroup: tasks.render_one, TimedBlock: tasks.time_one}
 
 
-def publish(task: Task, times: int) -> bool:
-    """Sends that many permissions; False when the broker is not there."""
-    try:
-        for _ in range(times):
-            task.apply_async()
-    except (OperationalError, OSError) as error:
-        log.warning("the broker can't be reached (%s); the work is kept and will be rung for again", error)
-        return False
-    return True
+#: Messages leave on a thread of their own: a broker that is down makes its client try for seconds, and no request may wait for it.
+_outbox: queue_module.Queue[tuple[Task, int]] = queue_module.Queue(maxsize=20)
+_poster: list[threading.Thread] = []
+
+
+def publish(task: Task, times: int) -> None:
+    """Sends that many permissions, soon. What can't be sent is dropped: tend rings again."""
+    with contextlib.suppress(queue_module.Full):
+        _outbox.put_nowait((task, times))
+    if not (_poster and _poster[-1].is_alive()):  # none yet, or this process is a fork of one that had it
+        _poster.append(threading.Thread(target=_post, daemon=True, name="bell"))
+        _poster[-1].start()
+
+
+def _post() -> None:
+    while True:
+        task, times = _outbox.get()
+        try:
+            for _ in range(times):
+                task.apply_async()
+        except (OperationalError, OSError) as error:
+            log.warning("the broker can't be reached (%s); the work is kept and will be rung for again", error)
+        finally:
+            _outbox.task_done()
+
+
+def flush(seconds: float) -> None:
+    """For a command about to end: waits for what was published, for at most this long."""
+    deadline = time.monotonic() + seconds
+    while _outbox.unfinished_tasks and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def ring(model: Any, task: Task) -> int:
     """One message for each unit that wants one. Rows are marked first: a lost message costs a minute, a doubled one nothing."""
     wanted = queue.due(model.objects.all(), timezone.now())
-    return wanted if wanted and publish(task, wanted) else 0
+    if wanted:
+        publish(task, wanted)
+    return wanted
 
 
 def ring_all() -> None:

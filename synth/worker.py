@@ -123,7 +123,7 @@ class Bench:
         beat = self._beat(unit, f"trying {unit['configuration']['name']}")
         child = self._fresh(unit["configuration"], unit["digest"], beat)
         text = SAMPLES.get(unit.get("language", "en"))
-        report = dict(child.report, device_class=device_class())
+        report = dict(child.report)
         if text:
             order = {"id": 0, "text": text, "language": unit.get("language", "en"), "seed": 1, "out": str(self.scratch)}
             clip = child.clip(order, beat)

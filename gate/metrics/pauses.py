@@ -45,6 +45,8 @@ def analyse(samples: npt.NDArray[np.floating], sample_rate: int) -> Pauses:
     """Args: mono samples in [-1, 1], finite; sample_rate in Hz. Invariant to gain (above the audible floor) and to appended zeros."""
     duration = len(samples) / sample_rate
     levels = frame_levels(samples, sample_rate)
+    if not len(levels):
+        return Pauses(duration, True, "shorter than one frame")
     audible = levels[levels >= AUDIBLE_DBFS]
     if len(audible) * FRAME_MS < AUDIBLE_MS:
         return Pauses(duration, True, f"{len(audible) * FRAME_MS} ms above {AUDIBLE_DBFS:.0f} dBFS")

@@ -6,7 +6,6 @@ from math import gcd
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import firwin, resample_poly
 
 IDENTITY = "polyphase-kaiser12.9846-64"
 RATE = 16000
@@ -16,6 +15,8 @@ def to_16k(samples: npt.NDArray[np.floating], sample_rate: int) -> npt.NDArray[n
     """Mono samples at 16 kHz, float32. Kaiser-windowed sinc of 64 zero crossings a side, cut off at 0.9475 of Nyquist."""
     if sample_rate == RATE:
         return np.ascontiguousarray(samples, dtype=np.float32)
+    from scipy.signal import firwin, resample_poly  # a second of start-up that no page should pay
+
     divisor = gcd(sample_rate, RATE)
     up, down = RATE // divisor, sample_rate // divisor
     widest = max(up, down)

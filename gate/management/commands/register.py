@@ -5,6 +5,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from gate import register
+from synth import bell
 from synth.configuration import Refused
 
 
@@ -25,3 +26,4 @@ class Command(BaseCommand):
             for warning in lever.warnings:
                 self.stderr.write(f"Warning: {warning}")
             self.stdout.write(f"{lever.slug} is registered; wait for its verdict with `manage.py verdict {lever.slug} --wait`.")
+        bell.flush(3)

@@ -147,13 +147,14 @@ class Command(BaseCommand):
             return
         secret = Token.issue(WORKER, Token.Kind.WORKER)
         worker = {"EARWITNESS_TOKEN": secret, "EARWITNESS_WORKER_NAME": WORKER}
-        watch.add(supervisor.Child("worker", [sys.executable, "manage.py", "worker"], worker))
+        watch.add(supervisor.Child("worker", [sys.executable, "manage.py", "worker"], worker, signal.SIGQUIT))
         watch.add(
             supervisor.Child(
                 "scorer",
                 [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--pool", "solo", "--queues", "score", "--hostname",
                  "score@%h", "--prefetch-multiplier", "1", "--loglevel", "WARNING", "--without-gossip", "--without-mingle"],
                 {"EARWITNESS_WORKER_NAME": WORKER, "OMP_NUM_THREADS": "1"},
+                signal.SIGQUIT,  # cold: what it was doing is leased again, nobody waits for it
             )
         )  # fmt: skip
         self.say("The renderer and the scorer are up.")

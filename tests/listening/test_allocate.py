@@ -1,0 +1,118 @@
+import random
+import uuid
+
+import pytest
+from django.utils import timezone
+
+from listening import allocate, ballot
+from listening.models import Pair, Trial
+from tests import factories
+
+
+def vote(rater, trial):
+    ballot.cast(rater, uuid.uuid4(), trial.key, random.choice(["left", "same", "right"]), {})
+
+
+def sit(rater, answers=1000):
+    """Answers until nothing is left, or `answers` are given."""
+    given = 0
+    while given < answers and (trial := allocate.next_trial(rater)) is not None:
+        vote(rater, trial)
+        given += 1
+    return given
+
+
+def test_votes_per_pair_stay_within_one_of_each_other(db):
+    study = factories.study(pairs=5, votes_per_pair=6)
+    for _ in range(10):
+        sit(factories.rater(), answers=2)
+        counts = [p.trials.filter(state="voted").count() for p in study.pairs.all()]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_sides_are_balanced_within_pair_and_within_rater(db):
+    study = factories.study(pairs=6, votes_per_pair=4)
+    raters = [factories.rater() for _ in range(4)]
+    for rater in raters:
+        assert sit(rater) == 6
+    for pair in study.pairs.all():
+        assert sorted(pair.trials.values_list("tested_side", flat=True)) == [0, 0, 1, 1]
+    for rater in raters:
+        right = sum(rater.trials.values_list("tested_side", flat=True))
+        assert 2 <= right <= 4
+
+
+def test_a_rater_never_hears_a_pair_twice_and_a_quota_is_never_passed(db):
+    study = factories.study(pairs=3, votes_per_pair=2)
+    assert [sit(factories.rater()) for _ in range(4)] == [3, 3, 0, 0]
+    assert Trial.objects.filter(pair__study=study).count() == 6
+
+
+def test_a_recording_shared_by_two_pairs_is_heard_once(db):
+    study = factories.study(pairs=1)
+    pair = study.pairs.get()
+    Pair.objects.create(study=factories.study(pairs=0), sentence=pair.sentence, reference=pair.reference, tested=factories.clip(77), first_side=0)
+    assert sit(factories.rater()) == 1
+
+
+def test_a_reload_gives_the_same_trial_with_the_same_sides(db):
+    factories.study()
+    rater = factories.rater()
+    one, two = allocate.next_trial(rater), allocate.next_trial(rater)
+    assert (one.pk, one.tested_side, one.left_key) == (two.pk, two.tested_side, two.left_key)
+
+
+def test_a_trial_left_lying_comes_back_first_with_the_same_sides(db):
+    factories.study()
+    rater = factories.rater()
+    old = allocate.next_trial(rater)
+    Trial.objects.update(state="lapsed", lease_until=timezone.now())
+    again = allocate.next_trial(rater)
+    assert (again.pk, again.tested_side, again.state) == (old.pk, old.tested_side, "open")
+
+
+def test_a_trial_whose_place_was_taken_does_not_come_back(db):
+    factories.study(pairs=1, votes_per_pair=1)
+    slow, quick = factories.rater(), factories.rater()
+    allocate.next_trial(slow)
+    Trial.objects.update(state="lapsed")
+    vote(quick, allocate.next_trial(quick))
+    assert allocate.next_trial(slow) is None
+
+
+def test_raters_of_another_language_hear_nothing_of_it(db):
+    factories.study(language="en")
+    assert allocate.next_trial(factories.rater("hi")) is None
+
+
+@pytest.mark.parametrize("budget", [2])
+def test_a_sitting_ends_at_its_budget(db, monkeypatch, budget):
+    monkeypatch.setattr(allocate, "BUDGET", budget)
+    factories.study(pairs=5)
+    rater = factories.rater()
+    assert sit(rater) == budget
+    assert allocate.progress(rater) == (2, 2)
+
+
+def test_hundreds_of_sittings_with_drop_outs_keep_every_rule(db):
+    """The long simulation of the whole allocation, scaled down; the balance it keeps does not depend on the number."""
+    random.seed(4)
+    studies = [factories.study(pairs=5, votes_per_pair=4, first_clip=20 * k) for k in range(2)]
+    raters = [factories.rater() for _ in range(30)]
+    for _ in range(150):
+        rater = random.choice(raters)
+        trial = allocate.next_trial(rater)
+        if trial is None:
+            continue
+        if random.random() < 0.3:
+            Trial.objects.filter(pk=trial.pk).update(state="lapsed")  # what tend does to one that was left
+        else:
+            vote(rater, trial)
+    for study in studies:
+        for pair in study.pairs.all():
+            standing = pair.trials.filter(state__in=["open", "voted"])
+            sides = list(standing.values_list("tested_side", flat=True))
+            assert len(sides) <= 4
+            assert len({t.slot for t in standing}) == len(sides)
+            if len(sides) == 4:
+                assert sum(sides) == 2

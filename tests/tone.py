@@ -1,0 +1,39 @@
+"""An engine for tests: tones instead of speech, loaded through the extension point any user's engine would use.
+
+Its `sampling.extra` says how it behaves: crash_on, hang_on, empty_on, raise_on (a word of the text), slow_s (seconds a clip),
+detune (a factor on the pitch), noise (another hash each time), mute.
+"""
+
+import os
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from synth.engine.protocol import Chunk, EngineRefused, Report
+
+RATE = 24000
+
+
+class Tone:
+    def __init__(self, configuration, models: Path, modules):
+        if configuration["model"].get("id") == "missing/model":
+            raise EngineRefused("The model missing/model can't be loaded on this worker: there is none.")
+        self.how = configuration.get("sampling", {}).get("extra", {})
+        self.report = Report(digests={"weights": "tone"}, effects={"generate": sorted(self.how)}, environment={"tone": "1"})
+
+    def generate(self, text, language, seed):
+        for name, act in (("crash_on", lambda: os.kill(os.getpid(), 9)), ("hang_on", lambda: time.sleep(3600))):
+            if self.how.get(name) and self.how[name] in text:
+                act()
+        if self.how.get("raise_on") and self.how["raise_on"] in text:
+            raise ValueError("asked to fail")
+        time.sleep(self.how.get("slow_s", 0))
+        if self.how.get("empty_on") and self.how["empty_on"] in text:
+            return
+        random = np.random.default_rng(seed if not self.how.get("noise") else None)
+        t = np.arange(int(RATE * (0.4 + 0.02 * len(text)))) / RATE
+        pitch = (200 + zlib.crc32(text.encode()) % 200) * self.how.get("detune", 1.0)
+        wave = 0.2 * np.sin(2 * np.pi * pitch * t) + 0.01 * random.standard_normal(len(t))
+        yield Chunk((0 * wave if self.how.get("mute") else wave).astype(np.float32), RATE, len(text))
