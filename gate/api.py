@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import NinjaAPI
+from ninja import Body, NinjaAPI
 from ninja.errors import ValidationError
 
 from gate import register, tokens
@@ -50,7 +52,8 @@ def read(request: HttpRequest, slug: str):
     return summary(get_object_or_404(Lever, slug=slug))
 
 
-@api.post("/levers", auth=tokens.reader)
-def create(request: HttpRequest, spec: dict):
+@api.post("/levers", auth=tokens.engineer)
+def create(request: HttpRequest, spec: Body[dict[str, Any]]):
+    """Registers one lever; the body is the spec, as in a lever's file."""
     (lever,) = register.register([spec])
     return summary(lever)

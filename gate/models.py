@@ -190,9 +190,10 @@ class Token(models.Model):
     class Kind(models.TextChoices):
         WORKER = "worker"
         READER = "reader"
+        ENGINEER = "engineer"
 
     name = models.CharField(max_length=120, unique=True)
-    kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.WORKER)
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.WORKER)
     sha256 = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(default=timezone.now)
     revoked_at = models.DateTimeField(null=True, blank=True)

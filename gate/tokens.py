@@ -1,4 +1,4 @@
-"""Bearer tokens of machines: a worker may use the desk, a reader may read verdicts."""
+"""Bearer tokens of machines: a worker may use the desk, a reader may read verdicts, an engineer may register levers, too."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from gate.models import Token
 
 
 class Bearer(HttpBearer):
-    def __init__(self, kind: str) -> None:
+    def __init__(self, *kinds: str) -> None:
         super().__init__()
-        self.kind = kind
+        self.kinds = kinds
 
     def authenticate(self, request: HttpRequest, token: str) -> Token | None:
-        return Token.objects.filter(sha256=Token.hashed(token), kind=self.kind, revoked_at=None).first()
+        return Token.objects.filter(sha256=Token.hashed(token), kind__in=self.kinds, revoked_at=None).first()
 
 
 worker = Bearer(Token.Kind.WORKER)
-reader = Bearer(Token.Kind.READER)
+reader = Bearer(Token.Kind.READER, Token.Kind.ENGINEER)
+engineer = Bearer(Token.Kind.ENGINEER)
