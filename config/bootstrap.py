@@ -42,7 +42,10 @@ REMEDIES = (
         r"No matching distribution|no wheels? (?:with|for|are)|has no wheels|not a supported wheel|Could not find a version",
         "a package has no wheel for this machine ({machine}): use Linux x86-64 or arm64, or a Mac with an M-series chip, and Python 3.11 to 3.13",
     ),
-    (r"THESE PACKAGES DO NOT MATCH THE HASHES|Hash mismatch", "a downloaded file differs from the locked one: clear the package cache and start again"),
+    (
+        r"THESE PACKAGES DO NOT MATCH THE HASHES|Hash mismatch",
+        "a downloaded file differs from the locked one: clear the package cache and start again",
+    ),
     (
         r"Temporary failure in name resolution|Failed to establish|ConnectTimeout|error sending request|dns error|Network is unreachable|Connection refused",
         "the package index can't be reached: check the network and start again; what is already downloaded is kept",
@@ -61,7 +64,9 @@ def remedy(output: str, stage: Stage) -> str:
 
     for pattern, text in REMEDIES:
         if re.search(pattern, output, re.I):
-            return text.format(need=stage.disk_mb, venv=VENV, machine=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}")
+            return text.format(
+                need=stage.disk_mb, venv=VENV, machine=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+            )
     last = [line.strip() for line in output.splitlines() if line.strip()]
     return f"the installer said: {last[-1] if last else 'nothing'}"
 
@@ -120,7 +125,9 @@ def _make_venv() -> None:
 def _room(stage: Stage) -> None:
     free = shutil.disk_usage(BASE).free // 2**20
     if free < stage.disk_mb:
-        raise BootstrapError(f"The {stage.name} part needs {stage.disk_mb} MB and {free} MB are free under {BASE}: free some and start again.")
+        raise BootstrapError(
+            f"The {stage.name} part needs {stage.disk_mb} MB and {free} MB are free under {BASE}: free some and start again."
+        )
 
 
 def install(name: str, report=lambda line, megabytes: None) -> None:
@@ -133,9 +140,7 @@ def install(name: str, report=lambda line, megabytes: None) -> None:
             return
         _room(stage)
         _make_venv()
-        process = subprocess.Popen(
-            _installer(BASE / stage.lock), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=BASE
-        )
+        process = subprocess.Popen(_installer(BASE / stage.lock), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=BASE)
         lines, seen = [], 0.0
         for line in process.stdout:
             lines.append(line)

@@ -11,9 +11,7 @@ from config import environment as env
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(env.text("EARWITNESS_VAR", str(BASE_DIR / "var"))).resolve()
 VAR.mkdir(parents=True, exist_ok=True)
-VERSION = next(
-    line.split()[1] for line in (BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")
-)
+VERSION = next(line.split()[1] for line in (BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## "))
 
 DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret(VAR / "secret_key")
@@ -106,11 +104,7 @@ else:
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(VAR / "media")}},
     "clips": _clips,
-    "staticfiles": {
-        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-        if DEBUG
-        else "config.storage.StaticStorage"
-    },
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "config.storage.StaticStorage"},
 }
 WHITENOISE_USE_FINDERS = DEBUG
 

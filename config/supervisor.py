@@ -104,7 +104,12 @@ class Supervisor:
     def _start(self, child: Child) -> None:
         log = (self.logs / f"{child.name}.log").open("ab")
         child.process = subprocess.Popen(
-            child.argv, env={**os.environ, **child.env}, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
+            child.argv,
+            env={**os.environ, **child.env},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         log.close()
         child.started = time.monotonic()
@@ -118,7 +123,8 @@ class Supervisor:
                 code, child.process = child.process.returncode, None
                 child.wait = FIRST_WAIT_S if now - child.started > STEADY_S else min(child.wait * 2, LONGEST_WAIT_S)
                 child.due = now + child.wait
-                self.say(f"The {child.name} process ended ({self._how(code)}); it is started again in {child.wait:.0f} s. Its log: {self.logs / child.name}.log")
+                log = self.logs / f"{child.name}.log"
+                self.say(f"The {child.name} process ended ({self._how(code)}); it is started again in {child.wait:.0f} s. Its log: {log}")
             elif child.process is None and now >= child.due and not self.stopping:
                 self._start(child)
 

@@ -93,7 +93,8 @@ def _check(lever: Lever) -> bool:
             return False
     parent, candidate = (flights[c.pk].report for c in (lever.parent, lever.candidate))
     if parent["device_class"] != candidate["device_class"]:
-        _trouble(lever, f"The parent was tried on {parent['device_class']}, the candidate on {candidate['device_class']}: check again with one kind of worker.")
+        tried = f"The parent was tried on {parent['device_class']}, the candidate on {candidate['device_class']}"
+        _trouble(lever, f"{tried}: check again with one kind of worker.")
         return False
     if _no_effect(lever, parent, candidate):
         _trouble(lever, "The candidate loads exactly what its parent loads (no_effect): nothing that differs reaches the model.")
@@ -246,7 +247,9 @@ def _to_scoring(lever: Lever) -> None:
     if not evidence.identical(lever).settled:
         for render in evidence.renders(lever):
             if render.clip_id:
-                Measurement.objects.get_or_create(clip_id=render.clip_id, sentence_id=render.sentence_id, identity=lever.plan.body["metrics"])
+                Measurement.objects.get_or_create(
+                    clip_id=render.clip_id, sentence_id=render.sentence_id, identity=lever.plan.body["metrics"]
+                )
         history.note(lever, "all clips are there; they are measured now")
     else:
         history.note(lever, "every clip is bit for bit its parent's: quality is settled without measuring")

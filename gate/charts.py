@@ -28,7 +28,12 @@ def shown(fact: dict[str, Any]) -> tuple[str, str, str, str]:
     ):
         digits += 1
     margin = f"< {number(fact['margin'], 2)}" if fact["margin"] is not None else f"{number(fact['low'], 2)} to {number(fact['high'], 2)}"
-    return number(fact["estimate"], digits) if fact["estimate"] is not None else "–", number(fact["lower"], digits), number(fact["upper"], digits), margin
+    return (
+        number(fact["estimate"], digits) if fact["estimate"] is not None else "–",
+        number(fact["lower"], digits),
+        number(fact["upper"], digits),
+        margin,
+    )
 
 
 def interval(fact: dict[str, Any]) -> SafeString:

@@ -193,7 +193,7 @@ def _means(table: dict[int, dict[str, list[Row]]]) -> dict[str, dict[str, float 
 
 def measured_speed(lever: Lever, plan: policy.Plan) -> tuple[Speed, dict[str, Any]]:
     """From the clean blocks: S = S_wall x min(1, length ratio). Too few clean blocks make it invalid."""
-    blocks = [b for b in TimedBlock.objects.filter(first=lever.parent, second=lever.candidate, draw_key=lever.draw.key).order_by("number")]
+    blocks = list(TimedBlock.objects.filter(first=lever.parent, second=lever.candidate, draw_key=lever.draw.key).order_by("number"))
     clean = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
     facts: dict[str, Any] = {"blocks": len(blocks), "clean": len(clean), "contended": [b.contended for b in blocks if b.contended]}
     if len(clean) < plan.timing.blocks:
@@ -245,10 +245,8 @@ def _as_fact(endpoint: Endpoint, interval: Interval) -> dict[str, Any]:
 
 def _from_fact(fact: dict[str, Any]) -> Endpoint:
     lower, upper = fact["lower"], fact["upper"]
-    return Endpoint(
-        fact["name"], -math.inf if lower is None else lower, math.inf if upper is None else upper, fact["margin"], fact["low"], fact["high"],
-        fact["may_pass"], fact["why_open"],
-    )  # fmt: skip
+    ends = (-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    return Endpoint(fact["name"], *ends, fact["margin"], fact["low"], fact["high"], fact["may_pass"], fact["why_open"])
 
 
 def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:

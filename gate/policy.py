@@ -103,7 +103,9 @@ def caps(plan: Plan) -> list[str]:
         found.append("floor_lowered")
     if plan.listening.required:
         panel = (plan.panel.raters, plan.panel.sentences, plan.panel.votes)
-        if any(ours < theirs for ours, theirs in zip(panel, (POLICY.panel.raters, POLICY.panel.sentences, POLICY.panel.votes), strict=True)):
+        if any(
+            ours < theirs for ours, theirs in zip(panel, (POLICY.panel.raters, POLICY.panel.sentences, POLICY.panel.votes), strict=True)
+        ):
             found.append("panel_lowered")
         if not plan.listening.assay:
             found.append("assay_waived")

@@ -100,13 +100,19 @@ def _parent(spec: Spec) -> schema.Configuration:
         return schema.parse(spec.parent, "parent")
     row = Configuration.objects.filter(name=spec.parent).order_by("-pk").first()
     if row is None:
-        raise Refused("unknown_parent", f"parent is {spec.parent!r}: no configuration of that name is registered; write it out instead.", "parent")
+        raise Refused(
+            "unknown_parent", f"parent is {spec.parent!r}: no configuration of that name is registered; write it out instead.", "parent"
+        )
     return row.parsed()
 
 
 def _candidate(spec: Spec, parent: schema.Configuration) -> schema.Configuration:
     if (spec.candidate is None) == (spec.change is None):
-        raise Refused("candidate_or_change", "Give either candidate (a whole configuration) or change (sections that differ from the parent).", "candidate")
+        raise Refused(
+            "candidate_or_change",
+            "Give either candidate (a whole configuration) or change (sections that differ from the parent).",
+            "candidate",
+        )
     if spec.candidate is not None:
         return schema.parse(spec.candidate, "candidate")
     body = parent.model_dump(mode="json", by_alias=True, exclude_defaults=True)
@@ -136,15 +142,25 @@ def _spoken(item: str | Text, language: str) -> Text:
 def _sentences(spec: Spec) -> tuple[list[Text], list[str]]:
     language = spec.sentences.language
     if language not in schema.LANGUAGES:
-        raise Refused("unknown_language", f"sentences.language is {language!r}: use one of {', '.join(sorted(schema.LANGUAGES))}.", "sentences.language")
+        raise Refused(
+            "unknown_language",
+            f"sentences.language is {language!r}: use one of {', '.join(sorted(schema.LANGUAGES))}.",
+            "sentences.language",
+        )
     if (spec.sentences.corpus is None) == (not spec.sentences.texts):
         raise Refused("no_sentences", "sentences is empty: give texts, or the name of a corpus.", "sentences")
     if spec.sentences.corpus is not None:
         corpus = Corpus.objects.filter(name=spec.sentences.corpus).first()
         if corpus is None:
-            raise Refused("unknown_corpus", f"sentences.corpus is {spec.sentences.corpus!r}: there is no corpus of that name.", "sentences.corpus")
+            raise Refused(
+                "unknown_corpus", f"sentences.corpus is {spec.sentences.corpus!r}: there is no corpus of that name.", "sentences.corpus"
+            )
         if corpus.language != language:
-            raise Refused("corpus_language", f"The corpus {corpus.name!r} is in {corpus.language!r}, sentences.language says {language!r}.", "sentences.language")
+            raise Refused(
+                "corpus_language",
+                f"The corpus {corpus.name!r} is in {corpus.language!r}, sentences.language says {language!r}.",
+                "sentences.language",
+            )
         rows = list(corpus.sentences.all())
         return [Text(text=s.text, spoken_refs=s.spoken_refs) for s in rows], [s.digest for s in rows]
     texts = [_spoken(item, language) for item in spec.sentences.texts]
@@ -152,7 +168,9 @@ def _sentences(spec: Spec) -> tuple[list[Text], list[str]]:
     for text in texts:
         digest = sentence_digest(text.text, language)
         if digest in first:
-            raise Refused("duplicate_sentence", f"The sentence {text.text!r} is there twice (as {first[digest]!r}): remove one.", "sentences")
+            raise Refused(
+                "duplicate_sentence", f"The sentence {text.text!r} is there twice (as {first[digest]!r}): remove one.", "sentences"
+            )
         first[digest] = text.text
     return texts, list(first)
 

@@ -1,6 +1,6 @@
 """The second stage of the first run: the speech packages, then the models made of them. Writes its progress for the page.
 
-    python -m gate.speech PROGRESS_FILE
+python -m gate.speech PROGRESS_FILE
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def make_models(folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     # In a process of its own: whoever imported MLX must not fork.
-    made = subprocess.run([sys.executable, "-m", "synth.engine.kokoro_weights", str(folder / "kokoro-82m")], cwd=BASE, capture_output=True, text=True)
+    made = subprocess.run(
+        [sys.executable, "-m", "synth.engine.kokoro_weights", str(folder / "kokoro-82m")], cwd=BASE, capture_output=True, text=True
+    )
     if made.returncode:
         raise RuntimeError((made.stderr.strip().splitlines() or ["Kokoro's weights could not be made"])[-1])
     asr.identity(asr.packaged_whisper(folder).parent)

@@ -100,7 +100,12 @@ def _lever(slug: str) -> Lever:
 
 def _status(found: Lever) -> dict:
     verdict = found.verdict
-    return {"lever": found, "bars": progress.bars(found), "verdict": verdict, "words": reasons.VERDICTS.get(verdict.verdict) if verdict else ""}
+    return {
+        "lever": found,
+        "bars": progress.bars(found),
+        "verdict": verdict,
+        "words": reasons.VERDICTS.get(verdict.verdict) if verdict else "",
+    }
 
 
 def _evidence(found: Lever) -> dict:
@@ -217,7 +222,13 @@ def machine(request: HttpRequest) -> HttpResponse:
         ("Clips to measure", Measurement.objects.exclude(state__in=[Leased.State.DONE, Leased.State.FAILED]).count()),
     ]
     soon = timezone.now() - timedelta(minutes=2)
-    context = {"workers": Worker.objects.order_by("name"), "soon": soon, "waiting": waiting, "installation": installation(), "version": settings.VERSION}
+    context = {
+        "workers": Worker.objects.order_by("name"),
+        "soon": soon,
+        "waiting": waiting,
+        "installation": installation(),
+        "version": settings.VERSION,
+    }
     return render(request, "gate/machine.html", context)
 
 
@@ -243,5 +254,10 @@ def invitations(request: HttpRequest) -> HttpResponse:
             )  # fmt: skip
             return redirect("invitations")
     rows = [(i, i.raters.count(), i.why_closed()) for i in Invitation.objects.select_related("panel").order_by("-pk")[:100]]
-    context = {"rows": rows, "languages": sorted(schema.LANGUAGES.items(), key=lambda x: x[1]), "site": settings.SITE_URL, "problem": problem}
+    context = {
+        "rows": rows,
+        "languages": sorted(schema.LANGUAGES.items(), key=lambda x: x[1]),
+        "site": settings.SITE_URL,
+        "problem": problem,
+    }
     return render(request, "gate/invitations.html", context, status=422 if problem else 200)

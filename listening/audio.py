@@ -56,7 +56,8 @@ def _at_rate(sound: Decoded) -> npt.NDArray[np.float64]:
     if sound.sample_rate == RATE:
         return sound.samples.astype(np.float64)
     divisor = math.gcd(sound.sample_rate, RATE)
-    return resample_poly(sound.samples.astype(np.float64), RATE // divisor, sound.sample_rate // divisor)
+    out: npt.NDArray[np.float64] = resample_poly(sound.samples.astype(np.float64), RATE // divisor, sound.sample_rate // divisor)
+    return out
 
 
 def copy(sound: Decoded, gain_db: float, frames: int, seed: str) -> bytes:

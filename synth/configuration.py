@@ -167,9 +167,7 @@ class Configuration(Section):
 
     def canonical(self) -> dict[str, Any]:
         """What the digest is taken over: defaults left out, so that a new default section changes no digest."""
-        return self.model_dump(
-            mode="json", exclude={"name", "parent", "note", "expect_bit_exact", "schema_"}, exclude_defaults=True
-        )
+        return self.model_dump(mode="json", exclude={"name", "parent", "note", "expect_bit_exact", "schema_"}, exclude_defaults=True)
 
     def digest(self) -> str:
         """sha256, hex, of the canonical JSON (sorted keys, no spaces, UTF-8)."""

@@ -25,7 +25,9 @@ class Desk:
 
     def __init__(self, url: str, token: str, patience: float = 60.0) -> None:
         self.url, self.patience = url, patience
-        self.http = httpx.Client(base_url=f"{url}/api/desk", headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(30, connect=5))
+        self.http = httpx.Client(
+            base_url=f"{url}/api/desk", headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(30, connect=5)
+        )
 
     def call(self, method: str, path: str, patience: float | None = None, **kwargs: Any) -> httpx.Response:
         deadline = time.monotonic() + (self.patience if patience is None else patience)

@@ -140,9 +140,7 @@ class Render(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["draw_key", "configuration", "sentence", "replicate", "repetition"], name="one_render_of_each"
-            )
+            models.UniqueConstraint(fields=["draw_key", "configuration", "sentence", "replicate", "repetition"], name="one_render_of_each")
         ]
 
 

@@ -70,9 +70,7 @@ def fail(model: type[Unit], lease: uuid.UUID, now: datetime, error: str, final: 
     else:
         wait = 10 * 2 ** (unit.attempts - 1) * random.uniform(1.0, 1.25)  # noqa: S311 - jitter, not a secret
         change = {"state": Leased.State.QUEUED, "due_at": now + timedelta(seconds=wait), "rung_at": None}
-    if not model.objects.filter(lease=lease, state=Leased.State.LEASED).update(
-        error=error[:4000], lease=None, lease_until=None, **change
-    ):
+    if not model.objects.filter(lease=lease, state=Leased.State.LEASED).update(error=error[:4000], lease=None, lease_until=None, **change):
         raise Lost
     unit.refresh_from_db()
     return unit
@@ -97,5 +95,7 @@ def due(rows: QuerySet[Unit], now: datetime) -> int:
 
     Messages expire after the same minute, so the broker holds about one per waiting unit however long a worker is busy.
     """
-    waiting = rows.filter(available(now)).filter(Q(rung_at=None) | Q(rung_at__lt=now - RING_AGAIN) | Q(rung_at__lt=F("due_at"), due_at__lte=now))
+    waiting = rows.filter(available(now)).filter(
+        Q(rung_at=None) | Q(rung_at__lt=now - RING_AGAIN) | Q(rung_at__lt=F("due_at"), due_at__lte=now)
+    )
     return rows.model.objects.filter(pk__in=list(waiting.values_list("pk", flat=True)[:500])).update(rung_at=now)

@@ -22,7 +22,15 @@ log = logging.getLogger("earwitness.worker")
 BEAT_S = 8.0
 IDLE_CHILD_S = 120.0
 #: Spoken before anything is promised, never measured and never counted as a use of a sentence.
-SAMPLES = {"en": "Hello there.", "hi": "नमस्ते।", "ja": "こんにちは。", "es": "Hola.", "fr": "Bonjour.", "de": "Guten Tag.", "it": "Buongiorno."}
+SAMPLES = {
+    "en": "Hello there.",
+    "hi": "नमस्ते।",
+    "ja": "こんにちは。",
+    "es": "Hola.",
+    "fr": "Bonjour.",
+    "de": "Guten Tag.",
+    "it": "Buongiorno.",
+}
 
 
 def device_class() -> str:

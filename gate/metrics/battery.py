@@ -38,9 +38,7 @@ def failed(reason: str, duration_s: float = 0.0) -> Scores:
     return Scores(reason, WORST_CER, FLOOR_DNSMOS, None, duration_s)
 
 
-def score(
-    samples: npt.NDArray[np.float32], sample_rate: int, references: list[str], language: str, recogniser: asr.Recogniser
-) -> Scores:
+def score(samples: npt.NDArray[np.float32], sample_rate: int, references: list[str], language: str, recogniser: asr.Recogniser) -> Scores:
     """Args: mono samples; `references`, the text and its spoken alternatives - the best match counts."""
     duration = len(samples) / sample_rate
     if duration < 0.1:

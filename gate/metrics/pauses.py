@@ -38,7 +38,8 @@ def frame_levels(samples: npt.NDArray[np.floating], sample_rate: int) -> npt.NDA
     size = sample_rate * FRAME_MS // 1000
     frames = np.asarray(samples, dtype=np.float64)[: len(samples) // size * size].reshape(-1, size)
     with np.errstate(divide="ignore"):
-        return 10 * np.log10(np.mean(frames**2, axis=1))
+        levels: npt.NDArray[np.float64] = 10 * np.log10(np.mean(frames**2, axis=1))
+    return levels
 
 
 def analyse(samples: npt.NDArray[np.floating], sample_rate: int) -> Pauses:
@@ -56,8 +57,7 @@ def analyse(samples: npt.NDArray[np.floating], sample_rate: int) -> Pauses:
     first, last = int(voiced[0]), int(voiced[-1])
     gaps = np.diff(voiced)
     pauses = tuple(
-        ((int(voiced[i]) + 1) * FRAME_MS, (int(gaps[i]) - 1) * FRAME_MS)
-        for i in np.flatnonzero((gaps - 1) * FRAME_MS >= PAUSE_MS)
+        ((int(voiced[i]) + 1) * FRAME_MS, (int(gaps[i]) - 1) * FRAME_MS) for i in np.flatnonzero((gaps - 1) * FRAME_MS >= PAUSE_MS)
     )
     total, span = sum(length for _, length in pauses), (last - first + 1) * FRAME_MS
     return Pauses(

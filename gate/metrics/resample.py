@@ -21,4 +21,5 @@ def to_16k(samples: npt.NDArray[np.floating], sample_rate: int) -> npt.NDArray[n
     up, down = RATE // divisor, sample_rate // divisor
     widest = max(up, down)
     taps = firwin(2 * 64 * widest + 1, 0.9475917 / widest, window=("kaiser", 12.9846))
-    return resample_poly(np.asarray(samples, dtype=np.float64), up, down, window=taps).astype(np.float32)
+    out: npt.NDArray[np.float32] = resample_poly(np.asarray(samples, dtype=np.float64), up, down, window=taps).astype(np.float32)
+    return out

@@ -64,7 +64,7 @@ def mean_interval(differences: Sequence[float] | npt.NDArray[np.float64], tail: 
 
     def abc(side: float) -> float:
         w = a + side
-        return mean + s * w / (1 - a * w) ** 2
+        return float(mean + s * w / (1 - a * w) ** 2)
 
     low, high = abc(-z), abc(z)
     return MeanInterval(mean, min(mean - half, low), max(mean + half, high), n, "", mean - half, mean + half, low, high, a)

@@ -22,4 +22,6 @@ def ratio_interval(log_ratios: Sequence[float] | npt.NDArray[np.float64], tail: 
     def ratio(log: float) -> float:
         return math.exp(log) if log < 700 else math.inf
 
-    return Interval(ratio(mean.estimate) if not math.isnan(mean.estimate) else math.nan, ratio(mean.lower), ratio(mean.upper), mean.n, mean.reason)
+    return Interval(
+        ratio(mean.estimate) if not math.isnan(mean.estimate) else math.nan, ratio(mean.lower), ratio(mean.upper), mean.n, mean.reason
+    )

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
+
+Array = npt.NDArray[np.float64]
 
 POINTS = 1201
 
@@ -34,10 +37,7 @@ def _boundaries(fractions: tuple[float, ...], alpha: float) -> tuple[float, ...]
         step, target = math.sqrt(fraction - before), spent(fraction, alpha) - already
         weights = density if len(grid) == 1 else density * _simpson(grid)
 
-        def crossing(z: float, g=grid, w=weights, s=step, f=fraction) -> float:
-            return float(w @ ndtr(-(z * math.sqrt(f) - g) / s))
-
-        z = brentq(lambda z: crossing(z) - target, -8.0, 12.0, xtol=1e-10)
+        z = brentq(_excess, -8.0, 12.0, args=(target, grid, weights, step, fraction), xtol=1e-10)
         result.append(float(z))
         top = z * math.sqrt(fraction)
         new = np.linspace(min(-8.0 * math.sqrt(fraction), top - 1), top, POINTS)
@@ -46,7 +46,13 @@ def _boundaries(fractions: tuple[float, ...], alpha: float) -> tuple[float, ...]
     return tuple(result)
 
 
-def _simpson(grid: np.ndarray) -> np.ndarray:
-    weights = np.ones(len(grid))
+def _excess(z: float, target: float, grid: Array, weights: Array, step: float, fraction: float) -> float:
+    """Probability of first crossing z at this look, less what it may spend."""
+    return float(weights @ ndtr(-(z * math.sqrt(fraction) - grid) / step)) - target
+
+
+def _simpson(grid: Array) -> Array:
+    weights: Array = np.ones(len(grid))
     weights[1:-1:2], weights[2:-1:2] = 4, 2
-    return weights * (grid[1] - grid[0]) / 3
+    weights *= (grid[1] - grid[0]) / 3
+    return weights

@@ -31,9 +31,7 @@ def _codes(labels: Sequence[object] | npt.NDArray[np.int64]) -> tuple[npt.NDArra
     return codes, len(values)
 
 
-def net_preference(
-    raters: Sequence[object], sentences: Sequence[object], scores: Sequence[int], tail: float = 0.025
-) -> NetPreference:
+def net_preference(raters: Sequence[object], sentences: Sequence[object], scores: Sequence[int], tail: float = 0.025) -> NetPreference:
     """Args: raters, sentences, scores, each shape (N,): who, on what, and -1 (parent), 0 (same) or +1 (candidate).
 
     Reasons: `no_votes`, `one_cluster` (one rater or one sentence: the interval is all of [-1, 1]).
@@ -68,6 +66,4 @@ def net_preference(
         df = max(v_r + v_s - v_i, 0.0) ** 2 / below if below > 0 else 0.0
     df = max(df, min(r_eff, s_eff) - 1, 0.5)
     half = t_quantile(df, tail) * math.sqrt(variance)
-    return NetPreference(
-        mean, max(-1.0, mean - half), min(1.0, mean + half), n, "", n, n_raters, n_sentences, r_eff, s_eff, df, driver
-    )
+    return NetPreference(mean, max(-1.0, mean - half), min(1.0, mean + half), n, "", n, n_raters, n_sentences, r_eff, s_eff, df, driver)

@@ -49,7 +49,7 @@ def snake(x, alpha):
 
 def residual_block(self, x, s):  # AdaINResBlock1
     x = mx.contiguous(x.swapaxes(1, 2))
-    layers = zip(self.convs1, self.convs2, self.adain1, self.adain2, self.alpha1, self.alpha2)
+    layers = zip(self.convs1, self.convs2, self.adain1, self.adain2, self.alpha1, self.alpha2, strict=True)
     for conv1, conv2, norm1, norm2, alpha1, alpha2 in layers:
         y = conv1(snake(adaptive_norm(norm1, x, s), alpha1), conv1d)
         x = x + conv2(snake(adaptive_norm(norm2, y, s), alpha2), conv1d)
@@ -80,6 +80,4 @@ def install():
     net.AdaINResBlock1.__call__ = residual_block
     net.ConvWeighted.normalised_weight, net.ConvWeighted.__call__ = normalised_weight, weighted_conv
     net.leaky_relu = lambda x, negative_slope=0.01: mx.maximum(x, x * negative_slope)
-    net.ReflectionPad1d.__call__ = lambda self, x: mx.pad(
-        x.swapaxes(1, 2), ((0, 0), tuple(self.padding), (0, 0))
-    ).swapaxes(1, 2)
+    net.ReflectionPad1d.__call__ = lambda self, x: mx.pad(x.swapaxes(1, 2), ((0, 0), tuple(self.padding), (0, 0))).swapaxes(1, 2)

@@ -26,4 +26,6 @@ def use_offline_front_end(model: Any) -> None:
 
 def check_language(model: Any, code: str, asked: str) -> None:
     if code not in model._pipelines and not importlib.util.find_spec("misaki"):
-        raise EngineRefused(f"Kokoro can't speak {asked!r} on this worker: install misaki with that language there, or use English sentences.")
+        raise EngineRefused(
+            f"Kokoro can't speak {asked!r} on this worker: install misaki with that language there, or use English sentences."
+        )

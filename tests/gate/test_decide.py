@@ -7,7 +7,11 @@ import pytest
 from gate.decide import Case, Endpoint, Speed, case_from_mapping, decide
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "verdicts.json").read_text())["vectors"]
-GOOD = (Endpoint("cer", -0.01, 0.01, margin=0.02), Endpoint("dnsmos", -0.01, 0.01, margin=0.05), Endpoint("length", 0.99, 1.01, low=0.97, high=1.03))
+GOOD = (
+    Endpoint("cer", -0.01, 0.01, margin=0.02),
+    Endpoint("dnsmos", -0.01, 0.01, margin=0.05),
+    Endpoint("length", 0.99, 1.01, low=0.97, high=1.03),
+)
 
 
 @pytest.mark.parametrize("row", VECTORS, ids=[row["id"] for row in VECTORS])

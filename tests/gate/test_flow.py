@@ -139,7 +139,14 @@ def test_two_processes_advancing_at_once_lock_one_plan(tmp_path):
 def test_what_is_locked_can_not_be_changed_or_deleted(mac):
     plan = locked(mac).plan
     plan.body["tail"] = 0.4
-    for act in (plan.save, plan.delete, Plan.objects.all().delete, lambda: Plan.objects.update(body={}), Use.objects.all().delete, Use.objects.first().delete):
+    for act in (
+        plan.save,
+        plan.delete,
+        Plan.objects.all().delete,
+        lambda: Plan.objects.update(body={}),
+        Use.objects.all().delete,
+        Use.objects.first().delete,
+    ):
         with pytest.raises(AppendOnly.WrittenOnce):
             act()
     assert Plan.objects.get().body["tail"] == 0.025
@@ -160,7 +167,9 @@ def test_a_lost_clip_makes_the_evidence_incomplete(mac):
     group.renders.update(outcome="", clip=None)
     queue.give_up_lapsed(RenderGroup, timezone.now())
     advance.advance_open()
-    Measurement.objects.update(state=Leased.State.DONE, scores={"cer": 0.0, "dnsmos": 3.0, "level_dbfs": -20, "duration_s": 1.0, "failed": ""})
+    Measurement.objects.update(
+        state=Leased.State.DONE, scores={"cer": 0.0, "dnsmos": 3.0, "level_dbfs": -20, "duration_s": 1.0, "failed": ""}
+    )
     advance.advance_open()
     assert (settled(lever).verdict.verdict, settled(lever).verdict.reasons) == ("inconclusive", ["evidence_incomplete", "clips_lost:1"])
 
@@ -205,4 +214,3 @@ def test_nothing_of_the_flow_made_a_verdict_by_hand():
 
     made = "Verdict.objects." + "create"
     assert [f.name for f in Path(__file__).parent.parent.rglob("*.py") if made in f.read_text()] == []
-

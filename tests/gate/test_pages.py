@@ -75,7 +75,16 @@ def test_before_the_look_the_api_and_the_admin_show_no_result(rendered, admin_cl
     page = admin_client.get("/admin/")
     assert page.status_code == 200
     models = set(re.findall(r'href="/admin/(\w+/\w+)/"', page.content.decode()))
-    assert models - {"auth/user", "auth/group"} <= {"gate/lever", "gate/plan", "gate/verdict", "gate/corpus", "gate/auditentry", "gate/token", "synth/worker", "listening/invitation"}
+    assert models - {"auth/user", "auth/group"} <= {
+        "gate/lever",
+        "gate/plan",
+        "gate/verdict",
+        "gate/corpus",
+        "gate/auditentry",
+        "gate/token",
+        "synth/worker",
+        "listening/invitation",
+    }
 
 
 def test_the_admin_can_not_edit_a_plan(rendered, admin_client):
@@ -197,12 +206,30 @@ def test_every_reason_is_documented_and_explained():
         assert f"| `{code}` | {sentence} | {remedy} |" in table, code
     assert reasons.explain("cer:beyond_margin")[0].endswith("the character error rate.")
     assert reasons.explain("margin_loosened:dnsmos")[0].endswith("DNSMOS.")
-    for code in ("speed:not_established", "length:longer", "core_endpoint_missing:length", "clips_lost:2", "evidence:heard", "asr_too_weak"):
+    for code in (
+        "speed:not_established",
+        "length:longer",
+        "core_endpoint_missing:length",
+        "clips_lost:2",
+        "evidence:heard",
+        "asr_too_weak",
+    ):
         assert reasons.explain(code)[0] != code
 
 
 def fact(**changes):
-    base = {"name": "cer", "label": "CER", "unit": "share", "estimate": 0.01, "lower": -0.004, "upper": 0.019, "margin": 0.02, "low": None, "high": None, "state": "pass"}
+    base = {
+        "name": "cer",
+        "label": "CER",
+        "unit": "share",
+        "estimate": 0.01,
+        "lower": -0.004,
+        "upper": 0.019,
+        "margin": 0.02,
+        "low": None,
+        "high": None,
+        "state": "pass",
+    }
     return base | changes
 
 

@@ -91,7 +91,15 @@ def test_a_failed_preflight_is_tried_again_by_a_new_registration(db):
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("a: [", "not_yaml"), ("- 1", "not_a_mapping"), ("", "not_a_mapping"), ("a: 1\n---\nb: 2", "not_yaml"), ("levers: []", "levers_invalid"), ("levers: [{}]\nx: 1", "unknown_key"), ("levers: [1]", "levers_invalid")],
+    [
+        ("a: [", "not_yaml"),
+        ("- 1", "not_a_mapping"),
+        ("", "not_a_mapping"),
+        ("a: 1\n---\nb: 2", "not_yaml"),
+        ("levers: []", "levers_invalid"),
+        ("levers: [{}]\nx: 1", "unknown_key"),
+        ("levers: [1]", "levers_invalid"),
+    ],
 )
 def test_a_file_that_is_no_spec_is_refused(text, code):
     with pytest.raises(Refused) as caught:

@@ -51,7 +51,9 @@ def test_a_rater_never_hears_a_pair_twice_and_a_quota_is_never_passed(db):
 def test_a_recording_shared_by_two_pairs_is_heard_once(db):
     study = factories.study(pairs=1)
     pair = study.pairs.get()
-    Pair.objects.create(study=factories.study(pairs=0), sentence=pair.sentence, reference=pair.reference, tested=factories.clip(77), first_side=0)
+    Pair.objects.create(
+        study=factories.study(pairs=0), sentence=pair.sentence, reference=pair.reference, tested=factories.clip(77), first_side=0
+    )
     assert sit(factories.rater()) == 1
 
 

@@ -22,7 +22,13 @@ TELLS = re.compile(rb"candidate|parent|lever|digest|configuration|reference|test
 def everything(response):
     headers = b"\n".join(f"{k.replace('Cache-Control', '')}: {v}".encode() for k, v in response.items())
     cookies = response.cookies.output().encode()
-    body = b"" if response.get("Content-Type", "").startswith("audio/") else b"".join(response.streaming_content) if response.streaming else response.content
+    body = (
+        b""
+        if response.get("Content-Type", "").startswith("audio/")
+        else b"".join(response.streaming_content)
+        if response.streaming
+        else response.content
+    )
     return headers + b"\n" + cookies + b"\n" + body
 
 

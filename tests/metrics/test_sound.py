@@ -47,7 +47,9 @@ def test_the_vectors(case):
 def speech_like(seconds=3.0, rate=24000, seed=0):
     t = np.arange(int(seconds * rate)) / rate
     voice = sum(np.sin(2 * np.pi * f * t) / (k + 1) for k, f in enumerate((140, 280, 420, 840)))
-    return (0.1 * voice * (0.6 + 0.4 * np.sin(2 * np.pi * 3 * t)) + 0.001 * np.random.default_rng(seed).standard_normal(len(t))).astype(np.float32)
+    return (0.1 * voice * (0.6 + 0.4 * np.sin(2 * np.pi * 3 * t)) + 0.001 * np.random.default_rng(seed).standard_normal(len(t))).astype(
+        np.float32
+    )
 
 
 def test_appended_silence_changes_neither_level_nor_speech():
@@ -115,5 +117,7 @@ def test_a_silent_or_short_clip_is_a_failure_with_the_worst_values():
 
 @needs_dnsmos
 def test_the_best_spoken_alternative_counts():
-    found = battery.score(speech_like(), 24000, ["five fifty", "five dollars and fifty cents"], "en", Parrot("Five dollars and fifty cents."))
+    found = battery.score(
+        speech_like(), 24000, ["five fifty", "five dollars and fifty cents"], "en", Parrot("Five dollars and fifty cents.")
+    )
     assert (found.failed, found.cer) == ("", 0.0)

@@ -60,7 +60,13 @@ def test_noise_widens_the_speedup_and_shows_in_its_spread():
 
 
 @pytest.mark.parametrize(
-    ("wall", "arm", "reason"), [([], [], "no_data"), ([0.1, 0.1], [0, 0], "one_arm"), ([0.1, math.nan], [0, 1], "not_finite"), ([0.1, 0.2], [0, 1], "no_residual_freedom")]
+    ("wall", "arm", "reason"),
+    [
+        ([], [], "no_data"),
+        ([0.1, 0.1], [0, 0], "one_arm"),
+        ([0.1, math.nan], [0, 1], "not_finite"),
+        ([0.1, 0.2], [0, 1], "no_residual_freedom"),
+    ],
 )
 def test_speed_that_cannot_be_said_says_why(wall, arm, reason):
     assert speed.speedup(wall, arm, [0] * len(wall)).reason == reason

@@ -32,7 +32,9 @@ class Machine:
         return None if answer.status_code == 204 else answer.json()
 
     def upload(self, unit, data=SOUND, name=FILE):
-        return self.client.put(f"/api/desk/units/{unit['kind']}/{unit['lease']}/clips/{name}", data, content_type="audio/flac", **self.headers)
+        return self.client.put(
+            f"/api/desk/units/{unit['kind']}/{unit['lease']}/clips/{name}", data, content_type="audio/flac", **self.headers
+        )
 
     def finish(self, unit, **changes):
         clips = [

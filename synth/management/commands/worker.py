@@ -20,7 +20,9 @@ class Command(BaseCommand):
 
     def handle(self, *args, host, token, broker, **options):
         if not token:
-            raise CommandError("No token: make one on the host with `manage.py add_token NAME`, then give it as --token or EARWITNESS_TOKEN.")
+            raise CommandError(
+                "No token: make one on the host with `manage.py add_token NAME`, then give it as --token or EARWITNESS_TOKEN."
+            )
         lock = self._only_one()
         settings.DESK_URL, settings.WORKER_TOKEN = host.rstrip("/"), token
         facts = {"name": settings.WORKER_NAME, "device_class": worker.device_class(), "environment": {"python": sys.version.split()[0]}}
