@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
-import secrets
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from gate import decide, evidence, history, policy
-from gate.metrics import battery
-from gate.models import Draw, Lever, Look, Measurement, Plan, Use, Verdict
+from gate import decide, evidence, history, identity, lock, policy
+from gate.lock import canonical, plan_of
+from gate.models import Lever, Look, Measurement, Verdict
+from gate.pace import blocks_of
 from listening import pairs
 from synth import bell
-from synth.models import Leased, Preflight, Render, RenderGroup, Sentence, TimedBlock, seed_of
+from synth.models import Leased, Preflight, RenderGroup, TimedBlock, seed_of
 
 log = logging.getLogger("earwitness.advance")
 State = Lever.State
 SETTLED = (Leased.State.DONE, Leased.State.FAILED)
-DETERMINISM_CLIPS = 10
 VOID_BLOCKS = 3
 
 
@@ -99,7 +96,9 @@ def _check(lever: Lever) -> bool:
     if _no_effect(lever, parent, candidate):
         _trouble(lever, "The candidate loads exactly what its parent loads (no_effect): nothing that differs reaches the model.")
         return False
-    _lock(lever, candidate["device_class"])
+    with transaction.atomic():
+        _move(lever, State.RENDERING)
+        lock.lock(lever, candidate["device_class"])
     return True
 
 
@@ -109,76 +108,6 @@ def _no_effect(lever: Lever, parent: dict, candidate: dict) -> bool:
 
     touched = sections(difference(lever.candidate.parsed(), lever.parent.parsed()))
     return touched == ["model"] and parent["digests"].get("weights") == candidate["digests"].get("weights")
-
-
-def _draw(lever: Lever, plan: policy.Plan) -> Draw:
-    """The campaign's draw, made now: ordered by a salt nobody could know before the lever was frozen."""
-    known = Draw.objects.filter(key=lever.campaign).first()
-    if known:
-        return known
-    salt = secrets.token_hex(16)
-    digests = sorted(
-        lever.corpus.sentences.values_list("digest", flat=True), key=lambda d: hashlib.sha256(f"{salt}{d}".encode()).hexdigest()
-    )[: plan.sentences]
-    try:
-        with transaction.atomic():
-            return Draw.objects.create(
-                key=lever.campaign, corpus=lever.corpus, purpose=plan.purpose, salt=salt, order=digests,
-                list_sha256=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
-            )  # fmt: skip
-    except IntegrityError:
-        return Draw.objects.get(key=lever.campaign)
-
-
-def plan_of(lever: Lever) -> policy.Plan:
-    """The locked plan, or before the lock the one asked for."""
-    return policy.of(lever.plan.body if lever.plan else lever.wanted)
-
-
-def canonical(body: dict) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-@transaction.atomic
-def _lock(lever: Lever, device_class: str) -> None:
-    """Plan, draw, uses and renders in one transaction; the jobs go out after it."""
-    _move(lever, State.RENDERING)
-    plan = plan_of(lever)
-    draw = _draw(lever, plan)
-    now = timezone.now()
-    body = {
-        **plan.model_dump(mode="json"), "device_class": device_class, "draw": draw.key, "list_sha256": draw.list_sha256,
-        "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
-        "metrics": battery.identity(settings.MODELS), "attempt": 1, "code_version": settings.VERSION,
-        "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
-    }  # fmt: skip
-    Plan.objects.create(lever=lever, number=1, body=body, digest=hashlib.sha256(canonical(body).encode()).hexdigest(), locked_at=now)
-    Lever.objects.filter(pk=lever.pk).update(draw=draw)
-    sentences = draw.sentences()
-    for sentence in sentences:
-        Use.objects.create(draw=draw, lever=lever, sentence=sentence, purpose=draw.purpose)
-    for configuration in (lever.parent, lever.candidate):
-        for place, sentence in enumerate(sentences):
-            for replicate in range(plan.replicates):
-                _render(draw, configuration, sentence, place, replicate, 0, device_class)
-    if lever.wanted["claims_identical"]:
-        for place, sentence in enumerate(sentences[:DETERMINISM_CLIPS]):
-            _render(draw, lever.parent, sentence, place, 0, 1, device_class)
-        _render(draw, lever.parent, sentences[0], 0, 0, 2, device_class)
-    history.note(lever, f"plan locked; {len(sentences)} sentences drawn, rendering begins on {device_class}")
-    bell.ring_after_commit()
-
-
-def _render(draw: Draw, configuration, sentence: Sentence, place: int, replicate: int, repetition: int, device_class: str) -> None:
-    """A render that another lever of the campaign already asked for is shared."""
-    identity = {
-        "draw_key": draw.key, "configuration": configuration, "sentence": sentence, "replicate": replicate, "repetition": repetition,
-    }  # fmt: skip
-    if Render.objects.filter(**identity).exists():
-        return
-    seed = seed_of(draw.key, sentence.digest, replicate, ":another" if repetition == 2 else "")
-    group = RenderGroup.objects.create(configuration=configuration, draw_key=draw.key, place=place, device_class=device_class)
-    Render.objects.create(group=group, seed=seed, **identity)
 
 
 # -- rendering and timing -------------------------------------------------------------------------------------------
@@ -217,10 +146,6 @@ def _block(lever: Lever, plan: policy.Plan, number: int) -> None:
     )  # fmt: skip
 
 
-def blocks_of(lever: Lever):
-    return TimedBlock.objects.filter(first=lever.parent, second=lever.candidate, draw_key=lever.draw.key).order_by("number")
-
-
 def _timed(lever: Lever) -> bool:
     """A contended block is void and is run again, three times in all."""
     plan, blocks = plan_of(lever), list(blocks_of(lever))
@@ -244,8 +169,8 @@ def _timed(lever: Lever) -> bool:
 
 def _to_scoring(lever: Lever) -> None:
     _move(lever, State.SCORING)
-    if not evidence.identical(lever).settled:
-        for render in evidence.renders(lever):
+    if not identity.identical(lever).settled:
+        for render in identity.renders(lever):
             if render.clip_id:
                 Measurement.objects.get_or_create(
                     clip_id=render.clip_id, sentence_id=render.sentence_id, identity=lever.plan.body["metrics"]
@@ -264,14 +189,14 @@ def _ring_scoring() -> None:
 
 def _measurements(lever: Lever) -> Iterable[Measurement]:
     wanted = Q()
-    for render in evidence.renders(lever):
+    for render in identity.renders(lever):
         if render.clip_id:
             wanted |= Q(clip_id=render.clip_id, sentence_id=render.sentence_id)
     return Measurement.objects.filter(wanted, identity=lever.plan.body["metrics"]) if wanted else Measurement.objects.none()
 
 
 def _scored(lever: Lever) -> bool:
-    if not evidence.identical(lever).settled:
+    if not identity.identical(lever).settled:
         waiting = [m for m in _measurements(lever) if m.state not in SETTLED]
         if waiting:
             broken = next((m.error for m in waiting if m.error), "")

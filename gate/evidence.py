@@ -11,13 +11,15 @@ import numpy as np
 
 from gate import policy
 from gate.decide import Case, Endpoint, Speed
+from gate.identity import Identity, identical, renders
 from gate.metrics import battery
 from gate.models import Lever, Look, Measurement
-from gate.statistics import length, looks, rates, speed, votes
+from gate.pace import measured_speed
+from gate.statistics import length, looks, rates, votes
 from gate.statistics.intervals import mean_interval, z_quantile
-from gate.statistics.results import Interval
+from gate.statistics.results import Interval, finite
 from listening import pairs
-from synth.models import Clip, Leased, Preflight, Render, TimedBlock
+from synth.models import Clip, Leased, Preflight, Render
 
 #: A parent that the recogniser understands no better than this leaves no room to see a candidate being worse.
 WEAK_CER = 0.30
@@ -28,67 +30,6 @@ UNITS = {
     "level": ("Level difference", "dB"), "catastrophe": ("Sentences newly failing", "share"),
     "preference": ("Preference lost", "net share"),
 }  # fmt: skip
-
-
-def finite(value: float | None) -> float | None:
-    """JSON has no infinity: an open end is null."""
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-def renders(lever: Lever, repetition: int = 0):
-    return (
-        Render.objects.filter(draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate], repetition=repetition)
-        .select_related("clip", "sentence", "group")
-        .order_by("sentence_id", "replicate", "configuration_id")
-    )
-
-
-# -- bit for bit ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Identity:
-    """How many clips are bit for bit the parent's, and whether that means anything here."""
-
-    clips: int
-    same: int
-    repeated: int
-    repeated_same: int
-    seeds_differ: bool
-
-    @property
-    def deterministic(self) -> bool:
-        return self.repeated > 0 and self.repeated_same == self.repeated
-
-    @property
-    def settled(self) -> bool:
-        return self.clips > 0 and self.same == self.clips and self.deterministic and self.seeds_differ
-
-
-def _hash(render: Render | None) -> str | None:
-    return render.clip.pcm_sha256 if render is not None and render.clip else None
-
-
-def identical(lever: Lever) -> Identity:
-    """Compares hashes; the parent must first have been shown deterministic (A = A') and sensitive to its seed or its text."""
-    arms: dict[tuple[int, int], dict[int, Render]] = defaultdict(dict)
-    for render in renders(lever):
-        arms[render.sentence_id, render.replicate][render.configuration_id] = render
-    same = sum(
-        _hash(arm.get(lever.parent_id)) is not None and _hash(arm.get(lever.parent_id)) == _hash(arm.get(lever.candidate_id))
-        for arm in arms.values()
-    )
-    again = [r for r in renders(lever, 1) if r.configuration_id == lever.parent_id]
-    repeated_same = sum(_hash(r) is not None and _hash(r) == _hash(arms[r.sentence_id, r.replicate].get(lever.parent_id)) for r in again)
-    other_seed = [r for r in renders(lever, 2) if r.configuration_id == lever.parent_id]
-    differ = any(_hash(r) and _hash(r) != _hash(arms[r.sentence_id, r.replicate].get(lever.parent_id)) for r in other_seed)
-    if not differ:  # a greedy sampler ignores its seed; then another sentence must sound different
-        differ = len({_hash(arm.get(lever.parent_id)) for arm in arms.values()} - {None}) > 1 and _greedy(lever)
-    return Identity(len(arms), same, len(again), repeated_same, differ)
-
-
-def _greedy(lever: Lever) -> bool:
-    return lever.parent.body.get("sampling", {}).get("temperature") == 0
 
 
 # -- automatic endpoints ----------------------------------------------------------------------------------------------
@@ -186,38 +127,6 @@ def _means(table: dict[int, dict[str, list[Row]]]) -> dict[str, dict[str, float 
             "seconds": float(np.mean(seconds)) if seconds else None,
         }  # fmt: skip
     return out
-
-
-# -- speed ------------------------------------------------------------------------------------------------------------
-
-
-def measured_speed(lever: Lever, plan: policy.Plan) -> tuple[Speed, dict[str, Any]]:
-    """From the clean blocks: S = S_wall x min(1, length ratio). Too few clean blocks make it invalid."""
-    blocks = list(TimedBlock.objects.filter(first=lever.parent, second=lever.candidate, draw_key=lever.draw.key).order_by("number"))
-    clean = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
-    facts: dict[str, Any] = {"blocks": len(blocks), "clean": len(clean), "contended": [b.contended for b in blocks if b.contended]}
-    if len(clean) < plan.timing.blocks:
-        return Speed(contaminated=True), facts
-    wall, arm, block, audio = [], [], [], {0: [], 1: []}
-    for b in clean:
-        for p in b.passes.order_by("place"):
-            which = int(p.place in (1, 2))
-            wall.append(float(np.mean([math.log(c["wall_s"]) for c in p.clips])))
-            audio[which].append(float(np.mean([math.log(c["audio_s"]) for c in p.clips])))
-            arm.append(which)
-            block.append(b.number)
-    found = speed.speedup(wall, arm, block, plan.tail)
-    ratio = math.exp(float(np.mean(audio[1]) - np.mean(audio[0])))
-    shrink = min(1.0, ratio)
-    facts |= {
-        "wall_speedup": found.estimate, "lower": finite(found.lower * shrink), "upper": finite(found.upper * shrink), "length_ratio": ratio,
-        "speedup": found.estimate * shrink, "residual_spread": finite(found.residual_spread), "df": found.df, "runs": found.n,
-    }  # fmt: skip
-    result = Speed(
-        rtf_speedup=found.estimate * ratio, wall_speedup=found.estimate, spread=found.residual_spread,
-        lower=found.lower * shrink, upper=found.upper * shrink,
-    )  # fmt: skip
-    return result, facts
 
 
 # -- cases ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-from gate import evidence
+from gate import identity
 from gate.models import Lever, Look, Measurement
 from synth.models import Leased
 
@@ -39,7 +39,7 @@ def clip_rows(lever: Lever) -> list[dict[str, Any]]:
     """One mapping per clip. Raises Sealed before the automatic look."""
     if not clips_unsealed(lever):
         raise Sealed("Clips, their lengths and scores are sealed until the automatic look.")
-    listed = list(evidence.renders(lever))
+    listed = list(identity.renders(lever))
     found = {
         (m.clip_id, m.sentence_id): m.scores
         for m in Measurement.objects.filter(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gate import advance, evidence
+from gate import advance, identity, lock, pace
 from gate.models import Lever, Measurement
 from listening import pairs
 from synth.models import Leased, Preflight
@@ -24,7 +24,7 @@ class Bar:
 
 def bars(lever: Lever) -> list[Bar]:
     """One bar per step of the lever's way, those ahead of it empty."""
-    plan = advance.plan_of(lever)
+    plan = lock.plan_of(lever)
     ready = Preflight.objects.filter(configuration__in=[lever.parent, lever.candidate], state=Leased.State.DONE).count()
     found = [Bar("Checked on a worker", ready, 2, "configurations")]
     if not lever.draw:
@@ -33,13 +33,13 @@ def bars(lever: Lever) -> list[Bar]:
     settled = groups.filter(state__in=advance.SETTLED).count()
     found.append(Bar("Rendered", settled, groups.count(), "clips of both systems"))
     if plan.benefit == "speed":
-        blocks = advance.blocks_of(lever)
+        blocks = pace.blocks_of(lever)
         clean = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
         found.append(Bar("Timed", len(clean), plan.timing.blocks, "undisturbed blocks"))
-    if settled == groups.count() and evidence.identical(lever).settled:
+    if settled == groups.count() and identity.identical(lever).settled:
         return found
     if lever.state not in (Lever.State.RENDERING, Lever.State.TIMING):
-        clips = {r.clip_id for r in evidence.renders(lever) if r.clip_id}
+        clips = {r.clip_id for r in identity.renders(lever) if r.clip_id}
         measured = Measurement.objects.filter(clip__in=clips, identity=lever.plan.body["metrics"])
         found.append(Bar("Measured", measured.filter(state=Leased.State.DONE).count(), measured.count(), "clips"))
     if lever.study:

@@ -20,3 +20,8 @@ class Interval:
 def unknown(n: int, reason: str) -> Interval:
     """Nothing can be said: no estimate, an interval that covers everything."""
     return Interval(math.nan, -math.inf, math.inf, n, reason)
+
+
+def finite(value: float | None) -> float | None:
+    """JSON has no infinity: an open end is null."""
+    return None if value is None or not math.isfinite(value) else float(value)

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from gate import advance, evidence, register
+from gate import advance, identity, lock, register
 from gate.models import AppendOnly, AuditEntry, Draw, Lever, Look, Measurement, Plan, Use
 from synth import queue
 from synth.models import Leased, Preflight, Render, RenderGroup, TimedBlock
@@ -39,7 +39,7 @@ def test_an_identical_change_is_settled_by_hash(mac):
     assert (lever.state, lever.verdict.verdict, lever.verdict.evidence) == ("settled", "provisional", "bit-identical")
     assert lever.verdict.reasons == ["floor_lowered"]
     assert Measurement.objects.count() == 0
-    found = evidence.identical(lever)
+    found = identity.identical(lever)
     assert (found.clips, found.same, found.repeated, found.repeated_same, found.seeds_differ) == (4, 4, 4, 4, True)
 
 
@@ -48,7 +48,7 @@ def test_a_parent_that_is_not_deterministic_settles_nothing_by_hash(mac):
     flow.work(mac)
     advance.advance_open()
     flow.work(mac)
-    assert evidence.identical(settled(lever)).settled is False
+    assert identity.identical(settled(lever)).settled is False
 
 
 def test_a_change_that_claims_identity_and_is_not_goes_through_the_whole_gate(mac):
@@ -112,7 +112,7 @@ def test_the_lock_writes_plan_draw_uses_and_renders_together(mac):
     assert len(seeds) == 4 and len({s for _, s in seeds}) == 4
     import hashlib
 
-    assert lever.plan.digest == hashlib.sha256(advance.canonical(lever.plan.body).encode()).hexdigest()
+    assert lever.plan.digest == hashlib.sha256(lock.canonical(lever.plan.body).encode()).hexdigest()
 
 
 def test_advancing_twice_changes_nothing(mac):

@@ -1,0 +1,88 @@
+"""The lock: plan, draw, uses and renders of a lever, written together before any evidence exists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from gate import history, policy
+from gate.metrics import battery
+from gate.models import Draw, Lever, Plan, Use
+from synth import bell
+from synth.models import Render, RenderGroup, Sentence, seed_of
+
+DETERMINISM_CLIPS = 10
+
+
+def _draw(lever: Lever, plan: policy.Plan) -> Draw:
+    """The campaign's draw, made now: ordered by a salt nobody could know before the lever was frozen."""
+    known = Draw.objects.filter(key=lever.campaign).first()
+    if known:
+        return known
+    salt = secrets.token_hex(16)
+    digests = sorted(
+        lever.corpus.sentences.values_list("digest", flat=True), key=lambda d: hashlib.sha256(f"{salt}{d}".encode()).hexdigest()
+    )[: plan.sentences]
+    try:
+        with transaction.atomic():
+            return Draw.objects.create(
+                key=lever.campaign, corpus=lever.corpus, purpose=plan.purpose, salt=salt, order=digests,
+                list_sha256=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
+            )  # fmt: skip
+    except IntegrityError:
+        return Draw.objects.get(key=lever.campaign)
+
+
+def plan_of(lever: Lever) -> policy.Plan:
+    """The locked plan, or before the lock the one asked for."""
+    return policy.of(lever.plan.body if lever.plan else lever.wanted)
+
+
+def canonical(body: dict) -> str:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def lock(lever: Lever, device_class: str) -> None:
+    """Plan, draw, uses and renders; call it inside the transaction that moves the lever. The jobs go out after commit."""
+    plan = plan_of(lever)
+    draw = _draw(lever, plan)
+    now = timezone.now()
+    body = {
+        **plan.model_dump(mode="json"), "device_class": device_class, "draw": draw.key, "list_sha256": draw.list_sha256,
+        "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
+        "metrics": battery.identity(settings.MODELS), "attempt": 1, "code_version": settings.VERSION,
+        "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
+    }  # fmt: skip
+    Plan.objects.create(lever=lever, number=1, body=body, digest=hashlib.sha256(canonical(body).encode()).hexdigest(), locked_at=now)
+    Lever.objects.filter(pk=lever.pk).update(draw=draw)
+    sentences = draw.sentences()
+    for sentence in sentences:
+        Use.objects.create(draw=draw, lever=lever, sentence=sentence, purpose=draw.purpose)
+    for configuration in (lever.parent, lever.candidate):
+        for place, sentence in enumerate(sentences):
+            for replicate in range(plan.replicates):
+                _render(draw, configuration, sentence, place, replicate, 0, device_class)
+    if lever.wanted["claims_identical"]:
+        for place, sentence in enumerate(sentences[:DETERMINISM_CLIPS]):
+            _render(draw, lever.parent, sentence, place, 0, 1, device_class)
+        _render(draw, lever.parent, sentences[0], 0, 0, 2, device_class)
+    history.note(lever, f"plan locked; {len(sentences)} sentences drawn, rendering begins on {device_class}")
+    bell.ring_after_commit()
+
+
+def _render(draw: Draw, configuration, sentence: Sentence, place: int, replicate: int, repetition: int, device_class: str) -> None:
+    """A render that another lever of the campaign already asked for is shared."""
+    identity = {
+        "draw_key": draw.key, "configuration": configuration, "sentence": sentence, "replicate": replicate, "repetition": repetition,
+    }  # fmt: skip
+    if Render.objects.filter(**identity).exists():
+        return
+    seed = seed_of(draw.key, sentence.digest, replicate, ":another" if repetition == 2 else "")
+    group = RenderGroup.objects.create(configuration=configuration, draw_key=draw.key, place=place, device_class=device_class)
+    Render.objects.create(group=group, seed=seed, **identity)
