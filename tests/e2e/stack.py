@@ -2,6 +2,7 @@
 
 import atexit
 import json
+import logging
 import os
 import re
 import shutil
@@ -57,6 +58,7 @@ class Stack:
         url, self.database = own_database()
         models = os.environ.get("EARWITNESS_MODELS") or str(ROOT / "var" / "models")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("EARWITNESS", "DJANGO", "REDIS", "DATABASE"))}
+        logging.getLogger("httpx").setLevel(logging.WARNING)
         self.env = kept | {
             "EARWITNESS_ENV": "system", "EARWITNESS_VAR": str(self.var), "EARWITNESS_MODELS": models, "DATABASE_URL": url,
             "EARWITNESS_MODULES": "tests.tone", "EARWITNESS_URL": self.base, **env,

@@ -150,16 +150,17 @@ class Command(BaseCommand):
                 text = f"The speech parts could not be prepared; see {settings.VAR / 'log' / 'install.log'}."
             self.say(f"{text} The pages stay up; start again to try once more.")
             return
+        # These two are killed on stop: Celery would wait for what they are doing, and a lease gives it to the next one anyway.
         secret = Token.issue(WORKER, Token.Kind.WORKER)
         worker = {"EARWITNESS_TOKEN": secret, "EARWITNESS_WORKER_NAME": WORKER}
-        watch.add(supervisor.Child("worker", [sys.executable, "manage.py", "worker"], worker, signal.SIGQUIT))
+        watch.add(supervisor.Child("worker", [sys.executable, "manage.py", "worker"], worker, signal.SIGKILL))
         watch.add(
             supervisor.Child(
                 "scorer",
                 [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--pool", "solo", "--queues", "score", "--hostname",
                  "score@%h", "--prefetch-multiplier", "1", "--loglevel", "WARNING", "--without-gossip", "--without-mingle"],
                 {"EARWITNESS_WORKER_NAME": WORKER, "OMP_NUM_THREADS": "1"},
-                signal.SIGQUIT,  # cold: what it was doing is leased again, nobody waits for it
+                signal.SIGKILL,
             )
         )  # fmt: skip
         self.say("The renderer and the scorer are up.")
