@@ -9,7 +9,7 @@ title: Kokoro with 4-bit weights in its predictor
 parent:
   name: kokoro
   model: {path: kokoro-82m}
-  voice: {preset: jf_alpha}
+  voice: {preset: jm_kumo}
 change:
   quantisation:
     - {match: '^predictor\\.', bits: 4, group_size: 64}

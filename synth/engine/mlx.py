@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import platform
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -78,6 +79,7 @@ class MlxEngine:
         self.report.environment = {
             "mlx": version("mlx"), "mlx-audio": version("mlx-audio"), "python": platform.python_version(),
             "platform": platform.platform(), "device": str(mx.default_device()), "metal": mx.metal.is_available(),
+            "threads": os.environ.get("MKL_NUM_THREADS", ""),
         }  # fmt: skip
 
     def _load(self, model: dict[str, Any], models: Path) -> Any:

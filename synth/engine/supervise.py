@@ -35,7 +35,11 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
     blas = fast_blas()
     if blas and "LD_PRELOAD" not in result:
         result["LD_PRELOAD"] = blas
-        result.setdefault("MKL_CBWR", "AUTO,STRICT")  # same bits whatever the alignment of a buffer
+        # MKL's results depend on its number of threads, which follows the processors a process may use: pinned, so that a hash
+        # can be compared between processes. STRICT makes them independent of a buffer's alignment, too.
+        threads = str(min(8, os.cpu_count() or 1))
+        for name, value in (("MKL_CBWR", "AUTO,STRICT"), ("MKL_DYNAMIC", "FALSE"), ("MKL_NUM_THREADS", threads)):
+            result.setdefault(name, value)
     return result
 
 

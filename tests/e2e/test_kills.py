@@ -93,7 +93,7 @@ def test_a_worker_with_a_wrong_token_says_so_and_stops():
 @pytest.mark.slow
 def test_a_model_that_can_not_be_resolved_leaves_the_lever_checking_with_the_cause():
     missing = factories.tone() | {"model": {"id": "missing/model", "revision": "0" * 40}}
-    kokoro = {"name": "kokoro", "model": {"path": "kokoro-82m"}, "voice": {"preset": "jf_alpha"}}
+    kokoro = {"name": "kokoro", "model": {"path": "kokoro-82m"}, "voice": {"preset": "jm_kumo"}}
     with Stack() as stack:
         stack.register(factories.spec("lost", parent=missing))
         stack.register(factories.spec("typo", parent=kokoro, change={"sampling": {"temperature": 0.7}}))

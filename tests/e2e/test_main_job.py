@@ -6,10 +6,15 @@ import pytest
 
 from tests.e2e.stack import Stack, vote
 
-TEXTS = ["The ferry leaves at dawn.", "Please close the window.", "My brother paints old boats.", "She kept every letter."]
-PARENT = {"name": "kokoro", "model": {"path": "kokoro-82m"}, "voice": {"preset": "jf_alpha"}}
+TEXTS = [
+    "I left my umbrella on the bus.",
+    "She bought a new coat last week.",
+    "Can you help me move this table?",
+    "I would like a cup of hot tea.",
+]
+PARENT = {"name": "kokoro", "model": {"path": "kokoro-82m"}, "voice": {"preset": "jm_kumo"}}
 PLAN = {
-    "benefit": "none", "margins": {"cer": 0.1, "dnsmos": 0.6, "length": 0.08, "level": 2.0, "catastrophe": 0.9, "preference": 0.9},
+    "benefit": "none", "margins": {"cer": 0.1, "dnsmos": 0.6, "length": 0.08, "level": 1.0, "catastrophe": 0.9, "preference": 0.9},
     "floor": {"sentences": 4, "clips": 4}, "panel": {"raters": 2, "sentences": 3, "votes": 6},
     "listening": {"votes_per_pair": 3, "looks": [1.0], "assay": False},
 }  # fmt: skip
@@ -20,7 +25,7 @@ def lever(slug, change, **fields):
 
 
 def quantised(bits):
-    return {"quantisation": [{"match": "^(bert|predictor|text_encoder)", "bits": bits, "group_size": 32}]}
+    return {"quantisation": [{"match": r"^(bert|bert_encoder|predictor)\b", "bits": bits, "group_size": 64}]}
 
 
 @pytest.mark.slow
