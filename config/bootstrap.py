@@ -103,7 +103,7 @@ def _one_at_a_time():
 
 def _installer(lock: Path) -> list[str]:
     if shutil.which("uv"):
-        return ["uv", "pip", "install", "--python", str(python()), "--require-hashes", "-r", str(lock)]
+        return ["uv", "pip", "install", "--compile-bytecode", "--python", str(python()), "--require-hashes", "-r", str(lock)]
     return [str(python()), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes", "-r", str(lock)]
 
 

@@ -8,14 +8,13 @@ from tests.e2e.stack import Stack, vote
 
 TEXTS = [
     "I left my umbrella on the bus.",
-    "She bought a new coat last week.",
     "Can you help me move this table?",
     "I would like a cup of hot tea.",
 ]
 PARENT = {"name": "kokoro", "model": {"path": "kokoro-82m"}, "voice": {"preset": "jm_kumo"}}
 PLAN = {
-    "benefit": "none", "margins": {"cer": 0.1, "dnsmos": 0.6, "length": 0.08, "level": 1.0, "catastrophe": 0.9, "preference": 0.9},
-    "floor": {"sentences": 4, "clips": 4}, "panel": {"raters": 2, "sentences": 3, "votes": 6},
+    "benefit": "none", "margins": {"cer": 0.1, "dnsmos": 0.6, "length": 0.08, "level": 0.5, "catastrophe": 0.9, "preference": 0.9},
+    "floor": {"sentences": 3, "clips": 3}, "panel": {"raters": 2, "sentences": 3, "votes": 6},
     "listening": {"votes_per_pair": 3, "looks": [1.0], "assay": False},
 }  # fmt: skip
 
@@ -49,12 +48,12 @@ def test_from_a_file_to_a_verdict_on_a_real_voice():
         assert stack.manage("verdict", "eight", check=False).returncode == 4
 
         shown = page.get("/levers/eight/").text
-        assert "0 / 12" in shown and "preferred the candidate" not in shown
+        assert "0 / 9" in shown and "preferred the candidate" not in shown
         assert page.get("/levers/eight/votes.csv").status_code == 409
-        assert vote(stack.rater(), lambda k: "same") == 4
-        assert "4 / 12" in page.get("/levers/eight/").text
-        assert vote(stack.rater(), lambda k: ["left", "same", "right", "same"][k]) == 4
-        assert vote(stack.rater(), lambda k: "same") == 4
+        assert vote(stack.rater(), lambda k: "same") == 3
+        assert "3 / 9" in page.get("/levers/eight/").text
+        assert vote(stack.rater(), lambda k: ["left", "same", "right"][k]) == 3
+        assert vote(stack.rater(), lambda k: "same") == 3
         stack.wait(lambda: stack.state("eight")["state"] == "settled", 20, "the human look")
         eight = stack.state("eight")
         assert (eight["verdict"], eight["evidence"]) == ("provisional", "heard")
@@ -62,8 +61,8 @@ def test_from_a_file_to_a_verdict_on_a_real_voice():
         assert stack.manage("verdict", "eight", check=False).returncode == 5
 
         shown = page.get("/levers/eight/").text
-        assert "12 votes by 3 listeners" in shown and "provisional" in shown
-        assert len(page.get("/levers/eight/votes.csv").text.strip().splitlines()) == 13
-        assert len(page.get("/levers/two/clips.csv").text.strip().splitlines()) == 9
+        assert "9 votes by 3 listeners" in shown and "provisional" in shown
+        assert len(page.get("/levers/eight/votes.csv").text.strip().splitlines()) == 10
+        assert len(page.get("/levers/two/clips.csv").text.strip().splitlines()) == 7
         assert stack.ask("Render.objects.exclude(outcome='made').count()") == 0
-    assert time.monotonic() - begin < 170
+    assert time.monotonic() - begin < 120, "the main job's test takes more than two minutes"
