@@ -9,7 +9,7 @@ RUN pip install --no-cache-dir --require-hashes -r requirements.lock
 # The scorer measures with the same packages the plan names; on other machines MLX renders, not here.
 RUN pip install --no-cache-dir --require-hashes -r requirements-speech.lock
 COPY . .
-RUN mkdir -p var && DATABASE_URL=sqlite:// python manage.py collectstatic --noinput -v0 && chown -R earwitness /var/lib/earwitness
+RUN SECRET_KEY=used-for-this-step-alone-and-kept-nowhere-at-all python manage.py collectstatic --noinput -v0 && chown -R earwitness /var/lib/earwitness
 USER earwitness
 EXPOSE 8000
 CMD ["python", "-m", "gunicorn", "config.wsgi", "--bind", "0.0.0.0:8000", "--worker-class", "gthread", "--threads", "16", "--no-control-socket"]

@@ -50,6 +50,7 @@ REMEDIES = (
         r"Temporary failure in name resolution|Failed to establish|ConnectTimeout|error sending request|dns error|Network is unreachable|Connection refused",
         "the package index can't be reached: check the network and start again; what is already downloaded is kept",
     ),
+    (r"ensurepip", "this Python has no ensurepip: install it (on Debian `apt install python3-venv`), or uv, and start again"),
     (r"Permission denied|os error 13", "no permission to write to {venv}: give this user write access to the folder"),
 )
 
@@ -98,7 +99,6 @@ def _one_at_a_time():
     with lock.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    lock.unlink(missing_ok=True)
 
 
 def _installer(lock: Path) -> list[str]:
@@ -107,18 +107,32 @@ def _installer(lock: Path) -> list[str]:
     return [str(python()), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes", "-r", str(lock)]
 
 
+def _running() -> bool:
+    """Whether a supervisor of this folder is alive and would lose its packages."""
+    var = Path(os.environ.get("EARWITNESS_VAR", BASE / "var"))
+    try:
+        os.kill(json.loads((var / "run" / "up.json").read_text())["supervisor"]["pid"], 0)
+    except (OSError, ValueError, KeyError):
+        return False
+    return True
+
+
 def _make_venv() -> None:
-    if python().exists():
+    if python().exists() and (shutil.which("uv") or list((VENV / "lib").glob("python3*/site-packages/pip"))):
         probe = subprocess.run([str(python()), "-c", "import sys; print(sys.version)"], capture_output=True, text=True)
         if probe.returncode == 0 and (probe.stdout.strip() == sys.version or sys.prefix == str(VENV)):
             return
-        shutil.rmtree(VENV)  # made by another Python, or broken
+    if VENV.exists():  # made by another Python, or broken
+        if _running():
+            raise BootstrapError("Earwitness is running here with another Python: stop it first, or use that Python for this command, too.")
+        shutil.rmtree(VENV)
     if shutil.which("uv"):
         command = ["uv", "venv", "-q", "--python", sys.executable, str(VENV)]
     else:
         command = [sys.executable, "-m", "venv", str(VENV)]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
+        shutil.rmtree(VENV, ignore_errors=True)
         raise BootstrapError(f"Can't make {VENV}: {remedy(run.stdout + run.stderr, STAGES['web'])}.")
 
 
@@ -173,7 +187,9 @@ def wanted(argv: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     command = argv[1] if len(argv) > 1 else "help"
     if command == "test":
         return ("web", "speech", "dev"), ()
-    if command == "up" and "--no-worker" not in argv:
+    if command == "worker":
+        return ("web", "speech"), ()
+    if command == "up":
         return ("web",), ("speech",)
     return ("web",), ()
 
@@ -189,7 +205,10 @@ def enter(argv: list[str]) -> None:
             if not done(name):
                 begin = time.monotonic()
                 say(f"Installing the {name} part ...")
-                install(name)
+                try:
+                    install(name)
+                except KeyboardInterrupt:
+                    raise BootstrapError("Stopped; what is downloaded is kept, and the next start goes on from there.") from None
                 say(f"  done in {time.monotonic() - begin:.0f} s")
     if Path(sys.prefix).resolve() != VENV.resolve():
         os.execv(python(), [str(python()), *argv])

@@ -5,12 +5,16 @@ from pathlib import Path
 
 import dj_database_url
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
 from config import environment as env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(env.text("EARWITNESS_VAR", str(BASE_DIR / "var"))).resolve()
-VAR.mkdir(parents=True, exist_ok=True)
+try:
+    VAR.mkdir(parents=True, exist_ok=True)
+except OSError as error:
+    raise ImproperlyConfigured(f"The folder {VAR} can't be made ({error.strerror}): set EARWITNESS_VAR to one you may write to.") from error
 VERSION = next(line.split()[1] for line in (BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## "))
 
 DEBUG = env.flag("DEBUG")
@@ -67,7 +71,11 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": dj_database_url.parse(env.text("DATABASE_URL") or f"sqlite:///{VAR / 'earwitness.sqlite3'}", conn_max_age=60)}
+_sqlite = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(VAR / "earwitness.sqlite3"), "CONN_MAX_AGE": 60}
+_url = env.text("DATABASE_URL")
+DATABASES = {"default": dj_database_url.parse(_url, conn_max_age=60, conn_health_checks=True) if _url else _sqlite}
+#: Other hosts may score on it, too; what they hold is theirs.
+SHARED_DATABASE = bool(_url) and not _url.startswith("sqlite")
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # DEFERRED lost a third of concurrent votes to "database is locked"; IMMEDIATE queues the writers instead.
     DATABASES["default"]["OPTIONS"] = {
@@ -130,6 +138,8 @@ X_FRAME_OPTIONS = "DENY"
 BROKER_SOCKET = VAR / "run" / "valkey.sock"
 REDIS_URL = env.text("REDIS_URL") or f"redis+socket://{BROKER_SOCKET}"
 CELERY_BROKER_URL = REDIS_URL
+#: The broker's address as other machines reach it; told to workers that say hello.
+BROKER_FOR_WORKERS = env.text("EARWITNESS_BROKER") or REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

@@ -58,6 +58,9 @@ class TokenAdmin(admin.ModelAdmin):
     def has_add_permission(self, request):
         return False
 
+    def has_delete_permission(self, request, obj=None):
+        return False
+
 
 @admin.register(Invitation)
 class InvitationAdmin(admin.ModelAdmin):

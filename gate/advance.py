@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from gate import decide, evidence, history, identity, lock, policy
 from gate.lock import canonical, plan_of
+from gate.metrics import battery
 from gate.models import Lever, Look, Measurement, Verdict
 from gate.pace import blocks_of
 from listening import pairs
@@ -91,14 +91,20 @@ def _check(lever: Lever) -> bool:
     parent, candidate = (flights[c.pk].report for c in (lever.parent, lever.candidate))
     if parent["device_class"] != candidate["device_class"]:
         tried = f"The parent was tried on {parent['device_class']}, the candidate on {candidate['device_class']}"
-        _trouble(lever, f"{tried}: check again with one kind of worker.")
+        _trouble(lever, f"{tried}: check again, and both are tried on the candidate's kind.")
         return False
     if _no_effect(lever, parent, candidate):
         _trouble(lever, "The candidate loads exactly what its parent loads (no_effect): nothing that differs reaches the model.")
         return False
+    try:
+        metrics = battery.identity(settings.MODELS)
+    except ModuleNotFoundError as error:
+        missing = error.name or error
+        _trouble(lever, f"The plan can't name its metrics: {missing} is not installed on this host; install requirements-speech.lock.")
+        return False
     with transaction.atomic():
         _move(lever, State.RENDERING)
-        lock.lock(lever, candidate["device_class"])
+        lock.lock(lever, candidate["device_class"], metrics)
     return True
 
 
@@ -120,7 +126,10 @@ def groups_of(lever: Lever):
 
 
 def _rendered(lever: Lever) -> bool:
-    if groups_of(lever).exclude(state__in=SETTLED).exists():
+    waiting = groups_of(lever).exclude(state__in=SETTLED)
+    if waiting.exists():
+        stuck = waiting.exclude(error="").filter(state=Leased.State.QUEUED).first()
+        _trouble(lever, f"Rendering is held up: {stuck.error}" if stuck else "")
         return False
     plan = plan_of(lever)
     with transaction.atomic():
@@ -135,15 +144,17 @@ def _rendered(lever: Lever) -> bool:
     return True
 
 
-def _block(lever: Lever, plan: policy.Plan, number: int) -> None:
+def _block(lever: Lever, plan: policy.Plan, number: int) -> bool:
+    """Asks for a block; False when another process has asked for it already."""
     sentences = [
         {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(lever.draw.key, s.digest, 0)}
         for s in lever.draw.sentences()[: plan.timing.sentences]
     ]
-    TimedBlock.objects.get_or_create(
+    _, made = TimedBlock.objects.get_or_create(
         first=lever.parent, second=lever.candidate, draw_key=lever.draw.key, number=number,
         defaults={"sentences": sentences, "device_class": lever.plan.body["device_class"]},
     )  # fmt: skip
+    return made
 
 
 def _timed(lever: Lever) -> bool:
@@ -154,10 +165,11 @@ def _timed(lever: Lever) -> bool:
     good = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
     void = [b for b in blocks if b not in good]
     if len(good) < plan.timing.blocks and len(void) < VOID_BLOCKS:
-        _block(lever, plan, len(blocks))
         programs = sorted({name for b in void[-1:] for seen in b.contended.values() for name in seen})
-        history.note(lever, f"a timed block is void ({', '.join(programs) or void[-1].error or 'it failed'}); it is run again")
-        bell.ring_all()
+        with transaction.atomic():
+            if _block(lever, plan, len(blocks)):
+                history.note(lever, f"a timed block is void ({', '.join(programs) or 'it could not be finished'}); it is run again")
+            bell.ring_after_commit()
         return False
     with transaction.atomic():
         _to_scoring(lever)
@@ -187,12 +199,10 @@ def _ring_scoring() -> None:
     bell.ring(Measurement, score_one)
 
 
-def _measurements(lever: Lever) -> Iterable[Measurement]:
-    wanted = Q()
-    for render in identity.renders(lever):
-        if render.clip_id:
-            wanted |= Q(clip_id=render.clip_id, sentence_id=render.sentence_id)
-    return Measurement.objects.filter(wanted, identity=lever.plan.body["metrics"]) if wanted else Measurement.objects.none()
+def _measurements(lever: Lever) -> list[Measurement]:
+    wanted = {(r.clip_id, r.sentence_id) for r in identity.renders(lever) if r.clip_id}
+    found = Measurement.objects.filter(clip__in={clip for clip, _ in wanted}, identity=lever.plan.body["metrics"])
+    return [m for m in found if (m.clip_id, m.sentence_id) in wanted]
 
 
 def _scored(lever: Lever) -> bool:
@@ -234,6 +244,11 @@ def _judge(lever: Lever, look: Look | None, decision: decide.Decision) -> None:
 
 def _open_listening(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
     by_sentence = evidence.pairs_to_hear(lever, plan)
+    if not by_sentence:
+        with transaction.atomic():
+            _move(lever, State.SETTLED)
+            _judge(lever, _look(lever, Look.Kind.AUTOMATIC, 1, facts), decide.Decision(decide.INCONCLUSIVE, ("identical_undeclared",)))
+        return True
     prepared = pairs.prepare(by_sentence)  # reads sound: outside of the transaction
     sample = evidence.sample_clip(lever)
     with transaction.atomic():
@@ -258,8 +273,9 @@ def _heard(lever: Lever) -> bool:
     planned, cast = planned_votes(lever, plan), pairs.votes_cast(lever.study)
     if cast < round(plan.listening.looks[done] * planned) and not closing:
         return False
-    final = closing or done + 1 == len(plan.listening.looks)
-    case, facts = evidence.human(lever, plan, done, final)
+    last = done + 1 == len(plan.listening.looks) and cast >= planned
+    final = closing or last
+    case, facts = evidence.human(lever, plan, done, last)
     decision = decide.decide(case)
     if closing and decision.verdict == decide.INCONCLUSIVE:
         decision = decide.Decision(decide.INCONCLUSIVE, (*decision.reasons, "closed"))

@@ -7,6 +7,7 @@ from pathlib import Path
 from django.conf import settings
 
 from gate import register as registrar
+from gate import specfile
 from gate.models import Lever
 
 FILE: Path = settings.BASE_DIR / "examples" / "demonstration.yaml"
@@ -18,4 +19,4 @@ def wanted() -> bool:
 
 
 def register() -> list[Lever]:
-    return registrar.register(registrar.read_yaml(FILE.read_text(encoding="utf-8")))
+    return registrar.register(specfile.read_yaml(FILE.read_text(encoding="utf-8")))

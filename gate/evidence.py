@@ -135,8 +135,13 @@ def _means(table: dict[int, dict[str, list[Row]]]) -> dict[str, dict[str, float 
 def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]:
     """Why the verdict can be no better than provisional."""
     found = policy.caps(plan)
-    if identity.settled:  # what is settled by hash needs no sentences, panel or margins
-        found = [cap for cap in found if cap == "floor_lowered"]
+    if identity.settled:  # what is settled by hash needs no sentences, panel or margins; its speed still needs tail and blocks
+        kept = {"floor_lowered"} | ({"tail_loosened", "timing_lowered"} if plan.benefit == "speed" else set())
+        found = [cap for cap in found if cap in kept]
+    elif Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk).exists():
+        found.append("unanchored")  # from depth two a comparison with the anchor is needed, and none is rendered yet
+    if lever.plan.body["attempt"] > 1:
+        found.append("unreserved_attempt")
     below = Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk)
     if below.exists() and not any(b.verdict and b.verdict.verdict == "accepted" for b in below):
         found.append("parent_not_accepted")

@@ -20,6 +20,7 @@ sentences:
     - She kept every letter he had written to her.
 plan:
   benefit: none
+  listening: {required: false}
 """
 
 

@@ -12,9 +12,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from gate import history, policy
-from gate.metrics import battery
 from gate.models import Draw, Lever, Plan, Use
 from synth import bell
+from synth.configuration import difference, sections
 from synth.models import Render, RenderGroup, Sentence, seed_of
 
 DETERMINISM_CLIPS = 10
@@ -48,7 +48,15 @@ def canonical(body: dict) -> str:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def lock(lever: Lever, device_class: str) -> None:
+def attempt_of(lever: Lever) -> int:
+    """1, or more when earlier levers changed the same section of the same parent, in whatever campaign but this one."""
+    mine = sections(difference(lever.candidate.parsed(), lever.parent.parsed()))
+    before = Lever.objects.filter(parent=lever.parent, pk__lt=lever.pk).exclude(campaign=lever.campaign)
+    earlier = before.select_related("candidate", "parent")
+    return 1 + sum(sections(difference(e.candidate.parsed(), e.parent.parsed())) == mine for e in earlier if e.plan)
+
+
+def lock(lever: Lever, device_class: str, metrics: str) -> None:
     """Plan, draw, uses and renders; call it inside the transaction that moves the lever. The jobs go out after commit."""
     plan = plan_of(lever)
     draw = _draw(lever, plan)
@@ -56,7 +64,7 @@ def lock(lever: Lever, device_class: str) -> None:
     body = {
         **plan.model_dump(mode="json"), "device_class": device_class, "draw": draw.key, "list_sha256": draw.list_sha256,
         "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
-        "metrics": battery.identity(settings.MODELS), "attempt": 1, "code_version": settings.VERSION,
+        "metrics": metrics, "attempt": attempt_of(lever), "code_version": settings.VERSION,
         "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
     }  # fmt: skip
     Plan.objects.create(lever=lever, number=1, body=body, digest=hashlib.sha256(canonical(body).encode()).hexdigest(), locked_at=now)

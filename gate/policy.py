@@ -12,7 +12,7 @@ BENEFITS = ("speed", "none")
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Margins(Part):
@@ -50,8 +50,9 @@ class Listening(Part):
 
     @model_validator(mode="after")
     def rising(self) -> Listening:
-        if not self.looks or sorted(set(self.looks)) != self.looks or self.looks[0] <= 0 or self.looks[-1] != 1:
-            raise ValueError("looks are rising shares of the votes that end at 1")
+        gaps = [b - a for a, b in zip([0.0, *self.looks], self.looks, strict=False)]
+        if not 1 <= len(self.looks) <= 10 or self.looks[-1] != 1 or min(gaps) < 0.05:
+            raise ValueError("looks are one to ten rising shares of the votes, at least 0.05 apart, that end at 1")
         return self
 
 
@@ -94,6 +95,29 @@ def of(mapping: dict[str, Any]) -> Plan:
     return Plan.model_validate({k: v for k, v in mapping.items() if k in Plan.model_fields})
 
 
+def check_reach(plan: Plan, drawn: int) -> None:
+    """Refuses a listening test that could never pass: raters' time is too scarce for it. Raises Refused."""
+    heard = plan.listening
+    if not heard.required:
+        return
+    if heard.assay:
+        raise Refused(
+            "assay_unavailable",
+            "plan.listening.assay is on, but this version plays no assay controls, so votes could only reject: set it to false "
+            "(the verdict is then at best provisional), or plan.listening.required to false.",
+            "plan.listening.assay",
+        )
+    pairs = min(heard.pairs or drawn, drawn)
+    votes = pairs * heard.votes_per_pair
+    if pairs < plan.panel.sentences or votes < plan.panel.votes or votes < plan.panel.raters:
+        raise Refused(
+            "panel_out_of_reach",
+            f"{pairs} pairs with {heard.votes_per_pair} votes each can't reach plan.panel ({plan.panel.raters:g} raters, "
+            f"{plan.panel.sentences:g} sentences, {plan.panel.votes} votes): add sentences or votes_per_pair, or lower plan.panel.",
+            "plan.panel",
+        )
+
+
 def caps(plan: Plan) -> list[str]:
     """Why a verdict under this plan can be no better than provisional."""
     found = []
@@ -109,5 +133,7 @@ def caps(plan: Plan) -> list[str]:
             found.append("panel_lowered")
         if not plan.listening.assay:
             found.append("assay_waived")
+    if plan.benefit == "speed" and (plan.timing.blocks < POLICY.timing.blocks or plan.timing.sentences < POLICY.timing.sentences):
+        found.append("timing_lowered")
     loosened = [name for name, value in plan.margins.model_dump().items() if value > getattr(POLICY.margins, name)]
     return found + [f"margin_loosened:{name}" for name in loosened] + (["tail_loosened"] if plan.tail > POLICY.tail else [])

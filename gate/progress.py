@@ -36,12 +36,20 @@ def bars(lever: Lever) -> list[Bar]:
         blocks = pace.blocks_of(lever)
         clean = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
         found.append(Bar("Timed", len(clean), plan.timing.blocks, "undisturbed blocks"))
-    if settled == groups.count() and identity.identical(lever).settled:
-        return found
+    if lever.wanted["claims_identical"] and lever.state == Lever.State.SETTLED and not lever.study:
+        return found  # settled by hash, or never measured
     if lever.state not in (Lever.State.RENDERING, Lever.State.TIMING):
-        clips = {r.clip_id for r in identity.renders(lever) if r.clip_id}
-        measured = Measurement.objects.filter(clip__in=clips, identity=lever.plan.body["metrics"])
-        found.append(Bar("Measured", measured.filter(state=Leased.State.DONE).count(), measured.count(), "clips"))
+        found.append(_measured(lever))
     if lever.study:
         found.append(Bar("Heard", pairs.votes_cast(lever.study), advance.planned_votes(lever, plan), "votes"))
     return found
+
+
+def _measured(lever: Lever) -> Bar:
+    """Clips that need no more measuring: done, or never made. Failures are not to be told from scores here."""
+    listed = list(identity.renders(lever).values_list("clip_id", flat=True))
+    done = set(
+        Measurement.objects.filter(clip__in={c for c in listed if c}, identity=lever.plan.body["metrics"], state=Leased.State.DONE)
+        .values_list("clip_id", flat=True)
+    )  # fmt: skip
+    return Bar("Measured", sum(clip is None or clip in done for clip in listed), len(listed), "clips")

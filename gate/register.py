@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gate import history, policy
 from gate.metrics import textnorm
 from gate.models import Corpus, Lever
+from gate.specfile import plain
 from synth import bell
 from synth import configuration as schema
 from synth.configuration import Refused, refusal
@@ -44,14 +44,13 @@ class Sentences(Part):
 class Spec(Part):
     """What an engineer writes: a slug, the parent, the candidate (whole, or as a `change` to the parent), sentences, the plan."""
 
-    lever: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")
+    lever: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")
     title: str = Field("", max_length=160)
     parent: dict[str, Any] | str
     candidate: dict[str, Any] | None = None
     change: dict[str, Any] | None = None
     sentences: Sentences
     plan: dict[str, Any] = {}
-    campaign: str | None = Field(None, pattern=r"^[a-z0-9-]{1,60}$")
     demonstration: bool = False
 
 
@@ -72,27 +71,6 @@ def sentence_digest(text: str, language: str) -> str:
     """Identity of a sentence: 16 hex digits over its lenient normal form without spaces, so that spellings are one sentence."""
     form = textnorm.normalise(text, language, lenient=True).replace(" ", "")
     return hashlib.sha256(f"{language}:{form}".encode()).hexdigest()[:16]
-
-
-def read_yaml(text: str) -> list[dict[str, Any]]:
-    """The specs of a YAML file: one lever, or `levers`, a list with what they share under `shared`. Raises Refused with the line."""
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark else ""
-        raise Refused("not_yaml", f"The file is not one YAML document{where}: {getattr(error, 'problem', None) or error}.") from error
-    if not isinstance(document, dict):
-        raise Refused("not_a_mapping", "A lever's spec is a mapping of names to values: start from one in examples/.")
-    if "levers" not in document:
-        return [document]
-    shared, levers = document.get("shared") or {}, document["levers"]
-    extra = sorted(set(document) - {"shared", "levers"})
-    if extra:
-        raise Refused("unknown_key", f"{extra[0]} is not a known key beside levers: put it under shared.", extra[0])
-    if not isinstance(shared, dict) or not isinstance(levers, list) or not levers or not all(isinstance(x, dict) for x in levers):
-        raise Refused("levers_invalid", "levers is a list of specs, shared a mapping of what they have in common.", "levers")
-    return [{**shared, **lever} for lever in levers]
 
 
 def _parent(spec: Spec) -> schema.Configuration:
@@ -177,6 +155,7 @@ def _sentences(spec: Spec) -> tuple[list[Text], list[str]]:
 
 def check(mapping: dict[str, Any]) -> Checked:
     """Everything that can be refused without a worker. Raises Refused with one sentence."""
+    plain(mapping)
     try:
         spec = Spec.model_validate(mapping)
     except ValidationError as error:
@@ -194,8 +173,13 @@ def check(mapping: dict[str, Any]) -> Checked:
         raise Refused("too_few_sentences", f"plan.sentences is {plan.sentences}: only {len(texts)} are there.", "plan.sentences")
     if len(texts) < 2:
         raise Refused("too_few_sentences", "One sentence shows nothing: give at least two.", "sentences")
+    drawn = plan.sentences or len(texts)
+    policy.check_reach(plan, drawn)
     touched = schema.sections(changes)
     warnings = []
+    if drawn < plan.floor.sentences or drawn * plan.replicates < plan.floor.clips:
+        floor = f"{plan.floor.sentences} sentences and {plan.floor.clips} clips"
+        warnings.append(f"{drawn} sentences x {plan.replicates} are below the floor of {floor}: an endpoint can fail, none can pass.")
     if len(touched) > 1:
         warnings.append(f"More than one section changes at once ({', '.join(touched)}): the verdict will be about all of them together.")
     return Checked(spec, parent, candidate, texts, digests, warnings, plan)
@@ -218,26 +202,34 @@ def _corpus(checked: Checked) -> Corpus:
     return corpus
 
 
-def want_preflight(configuration: Configuration, language: str) -> None:
-    """Has the configuration tried on a worker, again if it failed before."""
+def _campaign(together: str, corpus: Corpus, plan: policy.Plan) -> str:
+    """Levers registered together share a draw when they ask for the same one: same sentences, number and purpose."""
+    asked = f"{corpus.pk}:{plan.sentences}:{plan.purpose}"
+    return f"{together}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+
+
+def want_preflight(configuration: Configuration, language: str, again: bool = False, device_class: str = "") -> None:
+    """Has the configuration tried on a worker: once more if it failed before, or in any case `again`, on such a device."""
     row, _ = Preflight.objects.get_or_create(configuration=configuration, defaults={"language": language})
-    Preflight.objects.filter(pk=row.pk, state=Leased.State.FAILED).update(
-        state=Leased.State.QUEUED, attempts=0, due_at=timezone.now(), rung_at=None, error="", settled_at=None
-    )
+    settled = [Leased.State.FAILED, Leased.State.DONE] if again else [Leased.State.FAILED]
+    Preflight.objects.filter(pk=row.pk, state__in=settled).update(
+        state=Leased.State.QUEUED, attempts=0, due_at=timezone.now(), rung_at=None, error="", settled_at=None, lease=None,
+        device_class=device_class,
+    )  # fmt: skip
 
 
 def register(mappings: Sequence[dict[str, Any]], user: Any = None) -> list[Lever]:
     """Registers levers; several at once are one campaign on one draw. All or none. Raises Refused."""
     with transaction.atomic():
-        shared = secrets.token_hex(6)
+        together = secrets.token_hex(6)
         levers = []
         for mapping in mappings:
             checked = check(mapping)
-            spec = checked.spec
+            spec, corpus = checked.spec, _corpus(checked)
             parent, candidate = Configuration.of(checked.parent), Configuration.of(checked.candidate)
             lever = Lever.objects.create(
-                slug=spec.lever, title=spec.title or spec.lever, parent=parent, candidate=candidate, corpus=_corpus(checked),
-                campaign=spec.campaign or (shared if len(mappings) > 1 else f"{spec.lever}-{shared}"),
+                slug=spec.lever, title=spec.title or spec.lever, parent=parent, candidate=candidate, corpus=corpus,
+                campaign=_campaign(together, corpus, checked.plan),
                 wanted={
                     **checked.plan.model_dump(mode="json"),
                     "claims_identical": checked.candidate.expect_bit_exact,

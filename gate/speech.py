@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from config import bootstrap
+from synth.engine import bundled
 
 BASE = bootstrap.BASE
 
@@ -25,13 +25,7 @@ def make_models(folder: Path) -> None:
     """Kokoro's weights in the form mlx-audio loads, and Whisper's file joined. Each is made once."""
     from gate.metrics import asr
 
-    folder.mkdir(parents=True, exist_ok=True)
-    # In a process of its own: whoever imported MLX must not fork.
-    made = subprocess.run(
-        [sys.executable, "-m", "synth.engine.kokoro_weights", str(folder / "kokoro-82m")], cwd=BASE, capture_output=True, text=True
-    )
-    if made.returncode:
-        raise RuntimeError((made.stderr.strip().splitlines() or ["Kokoro's weights could not be made"])[-1])
+    bundled.make(folder)
     asr.identity(asr.packaged_whisper(folder).parent)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
+import uuid
 from dataclasses import asdict
 from functools import cache
 
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
 from config.celery import app
@@ -31,6 +34,26 @@ def a_block_runs_here() -> bool:
     ).exists()  # fmt: skip
 
 
+class Heart(threading.Thread):
+    """Keeps the lease of a measurement while it is made: a long clip takes longer than a lease lasts."""
+
+    def __init__(self, lease: uuid.UUID) -> None:
+        super().__init__(daemon=True, name="heart")
+        self.lease, self._stopped = lease, threading.Event()
+
+    def run(self) -> None:
+        while not self._stopped.wait(8):
+            try:
+                queue.beat(Measurement, self.lease, timezone.now())
+            except queue.Lost:
+                break
+        connection.close()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
+
+
 @app.task(expires=60)
 def score_one() -> None:
     """Claims one measurement and does it. A scorer that can't work gives it back; a bad clip is a result."""
@@ -40,6 +63,8 @@ def score_one() -> None:
     if unit is None:
         return
     begin = time.perf_counter()
+    heart = Heart(unit.lease)
+    heart.start()
     try:
         recogniser = _recogniser()
         if unit.identity != battery.identity(settings.MODELS):
@@ -58,6 +83,8 @@ def score_one() -> None:
         except queue.Lost:
             pass
         return
+    finally:
+        heart.stop()
 
     def store(measured: Measurement) -> None:
         measured.scores, measured.seconds = asdict(scores), time.perf_counter() - begin

@@ -6,8 +6,9 @@ import json
 from datetime import timedelta
 
 from django.conf import settings
-from django.contrib.auth import get_user_model, login
+from django.contrib.auth import get_user_model, login, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.core import signing
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,14 +16,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from gate import charts, export, history, progress, reasons, register
+from gate import charts, export, history, progress, reasons, register, specfile
 from gate.files import ranged
 from gate.forms import SpecForm
 from gate.models import Lever, Look, Measurement
 from listening.models import Invitation, Panel
 from synth import clips
 from synth import configuration as schema
-from synth.models import Leased, Render, RenderGroup, Worker
+from synth.models import Leased, Preflight, Render, RenderGroup, Worker
 
 ENTRY_SALT, ENTRY_AGE = "first-run", 24 * 3600
 
@@ -36,20 +37,39 @@ def health(request: HttpRequest) -> HttpResponse:
 
 
 def entry_token(username: str) -> str:
-    return signing.dumps(username, salt=ENTRY_SALT)
+    """A link for one login: it carries the time of the last one, which that login changes."""
+    user = get_user_model().objects.get(username=username)
+    return signing.dumps([username, str(user.last_login)], salt=ENTRY_SALT)
 
 
 @require_GET
 def enter(request: HttpRequest, token: str) -> HttpResponse:
     """The link that `manage.py up` prints: whoever can read the terminal owns the machine."""
+    if request.user.is_authenticated:
+        return redirect("levers")
     try:
-        username = signing.loads(token, salt=ENTRY_SALT, max_age=ENTRY_AGE)
+        username, last_login = signing.loads(token, salt=ENTRY_SALT, max_age=ENTRY_AGE)
         user = get_user_model().objects.get(username=username, is_active=True)
-    except (signing.BadSignature, get_user_model().DoesNotExist):
-        text = "This link is older than a day or was made by another installation. Start `manage.py up` again for a new one, or log in."
+        if str(user.last_login) != last_login:
+            raise signing.BadSignature("used")
+    except (signing.BadSignature, ValueError, get_user_model().DoesNotExist):
+        text = "This link was used already, is older than a day, or was made elsewhere. Start `manage.py up` again, or log in."
         return render(request, "gate/problem.html", {"title": "This link is no longer valid", "text": text}, status=410)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect("levers")
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def password(request: HttpRequest) -> HttpResponse:
+    """A first password for who came by link, a new one for who has one."""
+    kind = PasswordChangeForm if request.user.has_usable_password() else SetPasswordForm
+    form = kind(request.user, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        form.save()
+        update_session_auth_hash(request, request.user)
+        return redirect("machine")
+    return render(request, "gate/password.html", {"form": form}, status=422 if form.errors else 200)
 
 
 def installation() -> dict | None:
@@ -62,8 +82,9 @@ def installation() -> dict | None:
 
 
 def _listed() -> dict:
-    found = Lever.objects.select_related("parent", "candidate", "draw", "study").order_by("-pk")[:200]
-    rows = [{"lever": x, "bars": progress.bars(x), "verdict": x.verdict} for x in found]
+    found = Lever.objects.select_related("parent", "candidate", "draw", "study").order_by("-pk")[:100]
+    # Bars only for what still moves: the list is asked for every few seconds.
+    rows = [{"lever": x, "bars": [] if x.state == Lever.State.SETTLED else progress.bars(x), "verdict": x.verdict} for x in found]
     workers = Worker.objects.filter(last_seen__gte=timezone.now() - timedelta(minutes=2)).count()
     return {"rows": rows, "installation": installation(), "workers": workers, "unsettled": any(r["verdict"] is None for r in rows)}
 
@@ -86,7 +107,7 @@ def new(request: HttpRequest) -> HttpResponse:
     form = SpecForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            made = register.register(register.read_yaml(form.cleaned_data["spec"]), request.user)
+            made = register.register(specfile.read_yaml(form.cleaned_data["spec"]), request.user)
         except schema.Refused as error:
             form.add_error("spec", error.message)
         else:
@@ -161,8 +182,10 @@ def lever_status(request: HttpRequest, slug: str) -> HttpResponse:
 def check_again(request: HttpRequest, slug: str) -> HttpResponse:
     found = _lever(slug)
     if found.state == Lever.State.CHECKING:
+        known = Preflight.objects.filter(configuration=found.candidate).first()
+        device_class = (known.report if known else {}).get("device_class", "")
         for configuration in (found.parent, found.candidate):
-            register.want_preflight(configuration, found.corpus.language)
+            register.want_preflight(configuration, found.corpus.language, again=True, device_class=device_class)
         Lever.objects.filter(pk=found.pk, state=Lever.State.CHECKING).update(problem="")
         history.note(found, "checked again on a worker", request.user)
         register.bell.ring_after_commit()

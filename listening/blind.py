@@ -8,6 +8,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
+from django.utils.crypto import salted_hmac
 
 from listening import audio
 from listening.models import Rater, Trial
@@ -67,6 +68,7 @@ def sound(trial: Trial, key: str) -> bytes:
     pair = trial.pair
     reference, tested = clips.samples(pair.reference), clips.samples(pair.tested)
     frames = audio.frames_for(reference, tested)
+    seed = salted_hmac("dither", key).hexdigest()  # a seed the browser knew could be subtracted again, and show where sound ends
     if side == trial.tested_side:
-        return audio.copy(tested, pair.gain_tested, frames, key)
-    return audio.copy(reference, pair.gain_reference, frames, key)
+        return audio.copy(tested, pair.gain_tested, frames, seed)
+    return audio.copy(reference, pair.gain_reference, frames, seed)

@@ -111,7 +111,7 @@ def _words() -> dict[str, object]:
         "listen": _("Listen to both to the end, then answer."),
         "answer": _("Choose one of the three answers."),
         "retrying": _("The connection is slow; still trying ..."),
-        "missing": _("This sound could not be loaded; another one follows."),
+        "missing": _("This sound could not be loaded; trying again ..."),
         "refused": _("That comparison was closed meanwhile; here is the next one."),
         "waiting": _("1 answer waiting to be sent"),
         "count": _("{n} of {all}"),
@@ -162,6 +162,11 @@ def sound(request: HttpRequest, key: str) -> HttpResponse:
     return HttpResponse(blind.sound(trial, key), content_type="audio/wav")
 
 
+def _no_constant(name: str) -> float:
+    """NaN and the infinities are not JSON, and no database takes them for it."""
+    raise ValueError(f"{name} is not a number")
+
+
 @require_POST
 @blind.sealed
 def vote(request: HttpRequest) -> JsonResponse:
@@ -172,10 +177,12 @@ def vote(request: HttpRequest) -> JsonResponse:
     if int(request.headers.get("Content-Length") or 0) > 4 * ballot.LOG_LIMIT:
         return JsonResponse({"code": "too_large", "message": _("This answer is too large to be one.")}, status=413)
     try:
-        body = json.loads(request.body)
+        if b"\\u0000" in request.body or b"\0" in request.body:
+            raise ValueError("a NUL can't be stored")
+        body = json.loads(request.body, parse_constant=_no_constant)
         vote_id, key, choice = uuid.UUID(str(body["id"])), str(body["trial"]), str(body["choice"])
         log = body.get("log") or {}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return JsonResponse({"code": "not_a_vote", "message": _("This is not an answer.")}, status=400)
     if not isinstance(log, dict) or len(json.dumps(log)) > ballot.LOG_LIMIT:
         return JsonResponse({"code": "bad_log", "message": _("This is not an answer.")}, status=400)

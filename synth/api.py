@@ -37,12 +37,10 @@ class Ask(Schema):
 
 class Note(Schema):
     doing: str = ""
-    loaded: str = ""
 
 
 class Failure(Schema):
     error: str
-    final: bool = False
 
 
 class ClipResult(Schema):
@@ -84,9 +82,23 @@ def hello(request: HttpRequest, body: Hello):
     now = timezone.now()
     Worker.objects.update_or_create(
         name=request.auth.name,  # type: ignore[attr-defined]
-        defaults={"device_class": body.device_class, "environment": body.environment, "last_seen": now, "doing": "", "loaded": ""},
+        defaults={
+            "device_class": body.device_class,
+            "environment": body.environment,
+            "last_seen": now,
+            "doing": "",
+            "loaded": "",
+            "refuses": {},
+        },
     )
-    return {"name": request.auth.name, "broker": settings.REDIS_URL, "version": settings.VERSION}  # type: ignore[attr-defined]
+    return {"name": request.auth.name, "broker": settings.BROKER_FOR_WORKERS, "version": settings.VERSION}  # type: ignore[attr-defined]
+
+
+@router.post("/alive")
+def alive(request: HttpRequest):
+    """A worker with nothing to do is still there."""
+    Worker.objects.filter(name=request.auth.name).update(last_seen=timezone.now(), doing="")  # type: ignore[attr-defined]
+    return {"alive": True}
 
 
 def renders_for(worker: Worker, loaded: str):
@@ -96,10 +108,12 @@ def renders_for(worker: Worker, loaded: str):
         RenderGroup.objects.filter(draw_key=OuterRef("draw_key"), place=OuterRef("place"), worker__last_seen__gte=now - SILENT)
         .exclude(worker=worker)
         .exclude(worker=None)
+        .exclude(pk=OuterRef("pk"))
     )
     return (
         RenderGroup.objects.filter(Q(device_class="") | Q(device_class=worker.device_class))
         .filter(~Exists(elsewhere))
+        .exclude(configuration__digest__in=list(worker.refuses))
         .order_by(
             Case(When(configuration__digest=loaded, then=Value(0)), default=Value(1), output_field=IntegerField()),
             "draw_key", "configuration_id", "place", "pk",
@@ -137,9 +151,10 @@ def claim(request: HttpRequest, body: Ask):
     if body.kind == "render":
         rows = renders_for(worker, body.loaded)
     elif body.kind == "block":
-        rows = TimedBlock.objects.filter(Q(device_class="") | Q(device_class=worker.device_class)).order_by("draw_key", "number")
+        able = TimedBlock.objects.exclude(first__digest__in=list(worker.refuses)).exclude(second__digest__in=list(worker.refuses))
+        rows = able.filter(Q(device_class="") | Q(device_class=worker.device_class)).order_by("draw_key", "number")
     else:
-        rows = Preflight.objects.order_by("pk")
+        rows = Preflight.objects.filter(Q(device_class="") | Q(device_class=worker.device_class)).order_by("pk")
     unit = queue.claim(rows, now, worker=worker)
     return as_unit(body.kind, unit) if unit else HttpResponse(status=204)
 
@@ -156,7 +171,7 @@ def mine(request: HttpRequest, kind: str, lease: uuid.UUID) -> type[Leased]:
 def beat(request: HttpRequest, kind: str, lease: uuid.UUID, body: Note):
     now = timezone.now()
     queue.beat(mine(request, kind, lease), lease, now)
-    Worker.objects.filter(name=request.auth.name).update(last_seen=now, doing=body.doing[:200], loaded=body.loaded)  # type: ignore[attr-defined]
+    Worker.objects.filter(name=request.auth.name).update(last_seen=now, doing=body.doing[:200])  # type: ignore[attr-defined]
     return {"keep": True}
 
 
@@ -227,13 +242,33 @@ def finish(request: HttpRequest, kind: str, lease: uuid.UUID, body: Finished):
 def fail(request: HttpRequest, kind: str, lease: uuid.UUID, body: Failure):
     """The unit could not be done. After the last attempt a render's clips are failures, which are results."""
     with transaction.atomic():
-        unit: Any = queue.fail(mine(request, kind, lease), lease, timezone.now(), body.error, body.final)
+        unit: Any = queue.fail(mine(request, kind, lease), lease, timezone.now(), body.error)
         if kind == "render" and unit.state == Leased.State.FAILED:
             unit.renders.update(outcome=Render.Outcome.ERROR, error=body.error[:2000])
+        elif unit.state == Leased.State.QUEUED:
+            type(unit).objects.filter(pk=unit.pk, state=Leased.State.QUEUED).update(worker=None)
+    _ring(unit)
+    return {"state": unit.state}
+
+
+@router.post("/units/{kind}/{lease}/refuse")
+def refuse(request: HttpRequest, kind: str, lease: uuid.UUID, body: Failure):
+    """This worker can't run the configuration: a preflight ends with the cause, anything else waits for another worker."""
+    model, worker = mine(request, kind, lease), me(request)
+    with transaction.atomic():
+        if kind == "preflight":
+            unit: Any = queue.fail(model, lease, timezone.now(), body.error, final=True)
+        else:
+            unit = queue.give_back(model, lease, body.error)
+            model.objects.filter(pk=unit.pk, state=Leased.State.QUEUED).update(worker=None)
+            digests = [unit.configuration.digest] if kind == "render" else [unit.first.digest, unit.second.digest]
+            worker.refuses |= dict.fromkeys(digests, body.error[:500])
+            worker.save(update_fields=["refuses"])
     _ring(unit)
     return {"state": unit.state}
 
 
 def _ring(unit: Any) -> None:
+    Worker.objects.filter(pk=unit.worker_id).update(doing="")
     sender, key = type(unit), getattr(unit, "draw_key", "")
     transaction.on_commit(lambda: render_settled.send_robust(sender=sender, draw_key=key))

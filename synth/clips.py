@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from functools import cache
+from pathlib import Path
 
 from django.core.files.base import ContentFile
-from django.core.files.storage import Storage, storages
+from django.core.files.storage import FileSystemStorage, Storage, storages
 
 from synth import pcm
 from synth.models import Clip
@@ -26,8 +28,14 @@ def take(data: bytes, file_sha256: str) -> pcm.Decoded:
     if hashlib.sha256(data).hexdigest() != file_sha256:
         raise pcm.BadAudio("its sha256 is not the one it was sent under; it was damaged on the way")
     decoded = pcm.decode(data)
-    if not storage().exists(path(file_sha256)):
-        storage().save(path(file_sha256), ContentFile(data))
+    place = path(file_sha256)
+    if storage().exists(place) and storage().size(place) == len(data):
+        return decoded
+    if isinstance(storage(), FileSystemStorage):
+        part = storage().save(f"{place}.{uuid.uuid4().hex}.part", ContentFile(data))
+        Path(storage().path(part)).replace(storage().path(place))  # whole or not at all, whoever is killed meanwhile
+    else:
+        storage().save(place, ContentFile(data))
     return decoded
 
 

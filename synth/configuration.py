@@ -27,7 +27,7 @@ class Refused(ValueError):
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Runtime(Section):
@@ -39,6 +39,14 @@ class Runtime(Section):
     wired_limit: Literal["off", "model"] | int = "off"
     cache_limit_mb: int | None = Field(None, ge=0)
     memory_limit_mb: int | None = Field(None, ge=1)
+
+    @field_validator("env")
+    @classmethod
+    def harmless(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, content in value.items():
+            if not re.fullmatch(r"(MLX|MKL|OMP|HF|TOKENIZERS)_[A-Z0-9_]+", name) or "\0" in content:
+                raise ValueError(f"{name} can't be set: only MLX_, MKL_, OMP_, HF_ and TOKENIZERS_ variables reach the model's process")
+        return value
 
     @field_validator("package")
     @classmethod

@@ -45,14 +45,13 @@ def busy(pid: int | None, limit: float = LIMIT_PERCENT) -> dict[str, float]:
     return seen
 
 
-def wait_until_quiet(limit_s: float, beat: Callable[[], None]) -> float:
-    """Waits for two quiet seconds in a row, at most limit_s; returns the seconds waited."""
+def wait_until_quiet(limit_s: float, going: Callable[[], bool]) -> float:
+    """Waits for two quiet seconds in a row, at most limit_s and while `going()`; returns the seconds waited."""
     begin, quiet = time.monotonic(), 0
     busy(None)
-    while quiet < 2 and time.monotonic() - begin < limit_s:
+    while quiet < 2 and going() and time.monotonic() - begin < limit_s:
         time.sleep(INTERVAL_S)
         quiet = 0 if busy(None) else quiet + 1
-        beat()
     return time.monotonic() - begin
 
 

@@ -16,6 +16,10 @@ class Lost(Exception):
     """The unit is no longer mine, or already settled."""
 
 
+class Refused(Exception):
+    """The host won't take what was sent; its sentence says why."""
+
+
 class Unreachable(Exception):
     """The host did not answer, for as long as it was worth waiting."""
 
@@ -48,6 +52,8 @@ class Desk:
             raise Denied(f"{self.url} refused this worker's token. Make a new one with `manage.py add_token` and start the worker with it.")
         if answer.status_code == 409:
             raise Lost
+        if answer.status_code in (413, 422):
+            raise Refused(answer.json().get("message", answer.text[:300]))
         answer.raise_for_status()
         return answer
 
@@ -58,9 +64,12 @@ class Desk:
         answer = self.call("POST", "/claim", json={"kind": kind, "loaded": loaded})
         return None if answer.status_code == 204 else answer.json()
 
-    def beat(self, unit: dict[str, Any], doing: str, loaded: str) -> None:
+    def alive(self) -> None:
+        self.call("POST", "/alive", patience=4)
+
+    def beat(self, unit: dict[str, Any], doing: str) -> None:
         # One missed beat is no tragedy: three fit into a lease.
-        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/beat", patience=4, json={"doing": doing, "loaded": loaded})
+        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/beat", patience=4, json={"doing": doing})
 
     def upload(self, unit: dict[str, Any], file_sha256: str, data: bytes) -> None:
         self.call("PUT", f"/units/{unit['kind']}/{unit['lease']}/clips/{file_sha256}", content=data, headers={"Content-Type": "audio/flac"})
@@ -68,5 +77,10 @@ class Desk:
     def finish(self, unit: dict[str, Any], **results: Any) -> None:
         self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/finish", json=results)
 
-    def fail(self, unit: dict[str, Any], error: str, final: bool = False) -> None:
-        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/fail", json={"error": error, "final": final})
+    def fail(self, unit: dict[str, Any], error: str) -> None:
+        """It went wrong here; it may go right the next time."""
+        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/fail", json={"error": error})
+
+    def refuse(self, unit: dict[str, Any], error: str) -> None:
+        """This worker can't do it at all; another might."""
+        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/refuse", json={"error": error})

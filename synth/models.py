@@ -52,6 +52,7 @@ class Worker(models.Model):
     first_seen = models.DateTimeField(default=timezone.now)
     last_seen = models.DateTimeField(default=timezone.now)
     loaded = models.CharField(max_length=64, blank=True, help_text="Digest of the configuration its child holds.")
+    refuses = models.JSONField(default=dict, help_text="Digests of configurations it can't run, with why, since it said hello.")
     doing = models.CharField(max_length=200, blank=True)
 
     def __str__(self) -> str:
@@ -85,6 +86,7 @@ class Preflight(Leased):
 
     configuration = models.OneToOneField(Configuration, on_delete=models.PROTECT)
     language = models.CharField(max_length=8, default="en")
+    device_class = models.CharField(max_length=120, blank=True, help_text="Only on such a worker; any when empty.")
     worker = models.ForeignKey(Worker, null=True, blank=True, on_delete=models.SET_NULL)
     report = models.JSONField(default=dict)
     sample = models.ForeignKey("Clip", null=True, blank=True, on_delete=models.PROTECT, help_text="A word of its voice; in no test.")

@@ -76,6 +76,24 @@ def fail(model: type[Unit], lease: uuid.UUID, now: datetime, error: str, final: 
     return unit
 
 
+def give_back(model: type[Unit], lease: uuid.UUID, error: str) -> Unit:
+    """Puts my unit back as if I had never taken it; for a worker that can't do it at all. Raises Lost."""
+    unit = model.objects.filter(lease=lease).first()
+    if unit is None or not model.objects.filter(lease=lease, state=Leased.State.LEASED).update(
+        state=Leased.State.QUEUED, attempts=F("attempts") - 1, lease=None, lease_until=None, error=error[:4000], rung_at=None
+    ):
+        raise Lost
+    unit.refresh_from_db()
+    return unit
+
+
+def release(model: type[Unit], **owner: object) -> None:
+    """Gives back what an owner holds that is known to be gone, without a wait and without counting the attempt."""
+    model.objects.filter(state=Leased.State.LEASED, **owner).update(
+        state=Leased.State.QUEUED, attempts=F("attempts") - 1, lease=None, lease_until=None, rung_at=None
+    )
+
+
 def give_up_lapsed(model: type[Unit], now: datetime) -> list[Unit]:
     """Fails the units whose workers fell silent on every attempt; returns them."""
     lapsed = Q(attempts__gte=ATTEMPTS, state=Leased.State.LEASED, lease_until__lt=now)

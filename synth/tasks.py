@@ -21,7 +21,8 @@ MESSAGE_S = 60  # the same as queue.RING_AGAIN: an old permission is replaced, n
 @cache
 def bench() -> Bench:
     connection = desk.Desk(settings.DESK_URL, settings.WORKER_TOKEN)
-    return Bench(connection, settings.MODELS, settings.WORKER_MODULES, environment.integer("EARWITNESS_IDLE_WAIT_S", 600))
+    scratch = settings.VAR / "run" / "scratch"
+    return Bench(connection, settings.MODELS, settings.WORKER_MODULES, scratch, environment.integer("EARWITNESS_IDLE_WAIT_S", 600))
 
 
 def _one(kind: str) -> None:

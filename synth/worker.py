@@ -7,7 +7,6 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -20,17 +19,13 @@ from synth.engine.supervise import Child, ChildFailed, ChildRefused
 log = logging.getLogger("earwitness.worker")
 
 BEAT_S = 8.0
+ALIVE_S = 30.0
 IDLE_CHILD_S = 120.0
 #: Spoken before anything is promised, never measured and never counted as a use of a sentence.
 SAMPLES = {
-    "en": "Hello there.",
-    "hi": "नमस्ते।",
-    "ja": "こんにちは。",
-    "es": "Hola.",
-    "fr": "Bonjour.",
-    "de": "Guten Tag.",
+    "en": "Hello there.", "hi": "नमस्ते।", "ja": "こんにちは。", "es": "Hola.", "fr": "Bonjour.", "de": "Guten Tag.",
     "it": "Buongiorno.",
-}
+}  # fmt: skip
 
 
 def device_class() -> str:
@@ -44,16 +39,43 @@ def device_class() -> str:
     return f"{platform.system()} {platform.machine()}, {chip}"[:120]
 
 
-class Bench:
-    """One worker's desk, scratch folder and current child. Used from one thread at a time."""
+class Heart(threading.Thread):
+    """Beats for one unit from claim to finish, whatever the unit is doing; when the lease is lost it ends the child."""
 
-    def __init__(self, connection: desk.Desk, models: Path, modules: list[str], idle_wait_s: float = 600.0) -> None:
-        self.desk, self.models, self.modules, self.idle_wait_s = connection, models, modules, idle_wait_s
-        self.scratch = Path(tempfile.mkdtemp(prefix="earwitness-"))
+    def __init__(self, bench: Bench, unit: dict[str, Any], doing: str) -> None:
+        super().__init__(daemon=True, name="heart")
+        self.bench, self.unit, self.doing = bench, unit, doing
+        self.lost = False
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self._stopped.wait(BEAT_S):
+            try:
+                self.bench.desk.beat(self.unit, self.doing)
+            except desk.Unreachable:
+                log.warning("the host is away; going on with %s", self.doing)
+            except (desk.Lost, desk.Denied):
+                self.lost = True
+                if self.bench.child:
+                    self.bench.child.end()  # wakes whoever waits for its answer
+                return
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
+
+
+class Bench:
+    """One worker's desk, scratch folder and current child. Units are done one at a time."""
+
+    def __init__(self, connection: desk.Desk, models: Path, modules: list[str], scratch: Path, idle_wait_s: float = 600.0) -> None:
+        self.desk, self.models, self.modules, self.scratch, self.idle_wait_s = connection, models, modules, scratch, idle_wait_s
+        self._empty_scratch()
         self.child: Child | None = None
+        self.heart: Heart | None = None
         self._used = time.monotonic()
         self._lock = threading.Lock()
-        threading.Thread(target=self._end_idle_child, daemon=True).start()
+        threading.Thread(target=self._keep, daemon=True, name="keeper").start()
 
     def run(self, kind: str) -> bool:
         """Claims and does one unit; False when there was none. Raises desk.Denied when the token is not accepted."""
@@ -61,56 +83,49 @@ class Bench:
             loaded = self.child.digest if self.child and self.child.alive() else ""
             try:
                 unit = self.desk.claim(kind, loaded)
-                if unit is None:
-                    return False
-                return self._do(unit)
+                if unit is not None:
+                    self._do(unit)
+                return unit is not None
             except desk.Unreachable as error:
                 log.warning("%s; this unit's lease will lapse and it will be done again", error)
                 return False
             finally:
                 self._used = time.monotonic()
 
-    def _do(self, unit: dict[str, Any]) -> bool:
+    def _do(self, unit: dict[str, Any]) -> None:
         work: Callable[[dict[str, Any]], dict[str, Any]] = getattr(self, f"_{unit['kind']}")
+        self.heart = Heart(self, unit, f"a {unit['kind']}")
+        self.heart.start()
         try:
             self.desk.finish(unit, **work(unit))
         except desk.Lost:
             log.info("a %s was taken over by another worker or was already settled", unit["kind"])
+        except (desk.Unreachable, desk.Denied):
+            raise
         except ChildRefused as error:
-            self._fail(unit, str(error), final=unit["kind"] == "preflight")
-        except ChildFailed as error:
-            self._fail(unit, str(error))
+            self._give_back(unit, self.desk.refuse, str(error))
+        except Exception as error:  # noqa: BLE001 - told to the host, which knows how often to try again
+            if not self.heart.lost:
+                self._give_back(unit, self.desk.fail, str(error) if isinstance(error, ChildFailed) else f"{type(error).__name__}: {error}")
         finally:
-            shutil.rmtree(self.scratch, ignore_errors=True)
-            self.scratch.mkdir(parents=True, exist_ok=True)
-        return True
+            self.heart.stop()
+            self._empty_scratch()
 
-    def _fail(self, unit: dict[str, Any], error: str, final: bool = False) -> None:
-        log.warning("a %s failed: %s", unit["kind"], error)
+    def _give_back(self, unit: dict[str, Any], say: Callable[..., None], error: str) -> None:
+        log.warning("a %s could not be done: %s", unit["kind"], error)
         try:
-            self.desk.fail(unit, error, final)
+            say(unit, error)
         except desk.Lost:
             pass
 
-    def _beat(self, unit: dict[str, Any], doing: str) -> Callable[[], None]:
-        """A beat that may be called often and goes out every BEAT_S. Raises desk.Lost when the unit is not mine any more."""
-        last = [time.monotonic()]
+    def _empty_scratch(self) -> None:
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True, exist_ok=True)
 
-        def beat() -> None:
-            if time.monotonic() - last[0] < BEAT_S:
-                return
-            last[0] = time.monotonic()
-            try:
-                self.desk.beat(unit, doing, self.child.digest if self.child else "")
-            except desk.Unreachable:
-                log.warning("the host is away; going on with %s", doing)
-
-        return beat
-
-    def _fresh(self, configuration: dict[str, Any], digest: str, beat: Callable[[], None]) -> Child:
+    def _fresh(self, configuration: dict[str, Any], digest: str) -> Child:
         self._end_child()
         self.child = Child(configuration, digest, self.models, self.modules)
-        self.child.start(beat)
+        self.child.start()
         return self.child
 
     def _end_child(self) -> None:
@@ -118,23 +133,27 @@ class Bench:
             self.child.end()
             self.child = None
 
-    def _end_idle_child(self) -> None:
+    def _keep(self) -> None:
+        """Says that this worker is there while it has nothing to do, and ends a child nobody has used for a while."""
         while True:
-            time.sleep(30)
-            if time.monotonic() - self._used > IDLE_CHILD_S and self._lock.acquire(blocking=False):
-                try:
+            time.sleep(ALIVE_S)
+            if not self._lock.acquire(blocking=False):
+                continue
+            try:
+                if time.monotonic() - self._used > IDLE_CHILD_S:
                     self._end_child()
-                finally:
-                    self._lock.release()
+                self.desk.alive()
+            except (desk.Unreachable, desk.Denied):
+                pass  # the next claim will say so
+            finally:
+                self._lock.release()
 
     def _preflight(self, unit: dict[str, Any]) -> dict[str, Any]:
-        beat = self._beat(unit, f"trying {unit['configuration']['name']}")
-        child = self._fresh(unit["configuration"], unit["digest"], beat)
-        text = SAMPLES.get(unit.get("language", "en"))
+        child = self._fresh(unit["configuration"], unit["digest"])
         report = dict(child.report)
+        text = SAMPLES.get(unit["language"])
         if text:
-            order = {"id": 0, "text": text, "language": unit.get("language", "en"), "seed": 1, "out": str(self.scratch)}
-            clip = child.clip(order, beat)
+            clip = child.clip({"id": 0, "text": text, "language": unit["language"], "seed": 1, "out": str(self.scratch)})
             if clip["outcome"] != "made":
                 raise ChildRefused(f"The configuration loads, but can't say {text!r}: {clip['error']}.")
             self.desk.upload(unit, clip["file_sha256"], Path(clip["file"]).read_bytes())
@@ -144,15 +163,17 @@ class Bench:
         return {"report": report}
 
     def _render(self, unit: dict[str, Any]) -> dict[str, Any]:
-        beat = self._beat(unit, f"rendering with {unit['configuration']['name']}")
         child = self.child
         if child is None or not child.alive() or child.digest != unit["digest"]:
-            child = self._fresh(unit["configuration"], unit["digest"], beat)
+            child = self._fresh(unit["configuration"], unit["digest"])
         results = []
         for order in unit["clips"]:
-            clip = child.clip(order | {"out": str(self.scratch)}, beat)
+            clip = child.clip(order | {"out": str(self.scratch)})
             if clip["outcome"] == "made":
-                self.desk.upload(unit, clip["file_sha256"], Path(clip["file"]).read_bytes())
+                try:
+                    self.desk.upload(unit, clip["file_sha256"], Path(clip["file"]).read_bytes())
+                except desk.Refused as error:  # the host won't have this sound: a runaway, say. That is the clip's outcome
+                    clip = {**clip, "outcome": "error", "error": str(error)}
             results.append(
                 {
                     "render": clip["id"], "outcome": clip["outcome"], "error": clip["error"], "figures": clip["figures"],
@@ -167,26 +188,24 @@ class Bench:
         self._end_child()
         for place, arm in enumerate((0, 1, 1, 0)):
             configuration = unit["configurations"][arm]
-            beat = self._beat(unit, f"timing pass {place + 1} of 4 of block {unit['number'] + 1}")
-            waited = contention.wait_until_quiet(self.idle_wait_s, beat)
-            child = self._fresh(configuration, unit["digests"][arm], beat)
+            waited = contention.wait_until_quiet(self.idle_wait_s, lambda: not (self.heart and self.heart.lost))
+            child = self._fresh(configuration, unit["digests"][arm])
             warm = max(unit["sentences"], key=lambda s: len(s["text"]))
             begin = time.perf_counter()
             for _ in range(max(1, configuration.get("warmup_clips", 1))):
-                self._timed(child, warm, beat)
+                self._timed(child, warm)
             warmup_s = time.perf_counter() - begin
             watch = contention.Watch(child.process.pid)
             watch.start()
-            clips = [self._timed(child, sentence, beat) for sentence in unit["sentences"]]
+            clips = [self._timed(child, sentence) for sentence in unit["sentences"]]
             seen = watch.end()
             figures = {"waited_s": round(waited, 1), "warmup_s": warmup_s, "load_s": child.report["notes"].get("load_s")}
             passes.append({"place": place, "clips": clips, "figures": figures, "contended": seen})
             self._end_child()
         return {"passes": passes}
 
-    def _timed(self, child: Child, sentence: dict[str, Any], beat: Callable[[], None]) -> dict[str, Any]:
-        order = {"id": 0, "text": sentence["text"], "language": sentence["language"], "seed": sentence["seed"], "out": str(self.scratch)}
-        clip = child.clip(order, beat)
+    def _timed(self, child: Child, sentence: dict[str, Any]) -> dict[str, Any]:
+        clip = child.clip({"id": 0, "out": str(self.scratch)} | {k: sentence[k] for k in ("text", "language", "seed")})
         if clip["outcome"] != "made":
             raise ChildFailed(f"a timed clip failed: {clip['error']}")
         return {

@@ -28,8 +28,12 @@ def spec(lever="louder", parent=None, change=None, texts=None, **changes):
     }  # fmt: skip
     return {
         "lever": lever, "parent": parent or tone(), "change": change or {"sampling": {"extra": {"detune": 1.01}}},
-        "sentences": {"language": "en", "texts": texts or SENTENCES[:4]}, "plan": plan | changes.pop("plan", {}), **changes,
+        "sentences": {"language": "en", "texts": texts or SENTENCES[:4]}, "plan": _merged(plan, changes.pop("plan", {})), **changes,
     }  # fmt: skip
+
+
+def _merged(plan, changes):
+    return plan | {k: {**plan.get(k, {}), **v} if isinstance(v, dict) else v for k, v in changes.items()}
 
 
 def registered(**kwargs):

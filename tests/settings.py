@@ -8,7 +8,7 @@ _root = Path(__file__).resolve().parent.parent
 os.environ.setdefault("EARWITNESS_MODELS", str(_root / "var" / "models"))  # made once, shared
 os.environ["EARWITNESS_VAR"] = os.environ.get("EARWITNESS_TEST_VAR") or tempfile.mkdtemp(prefix="ew-")
 os.environ["DATABASE_URL"] = os.environ.get("TEST_DATABASE_URL", "")
-os.environ.setdefault("REDIS_URL", os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:1/0"))
+os.environ["REDIS_URL"] = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/15")
 
 from config.settings import *  # noqa: E402, F403
 

@@ -2,8 +2,7 @@
 
 To the child: {"op": "load", "configuration", "models", "modules"}, then any number of
 {"op": "clip", "id", "text", "language", "seed", "out"}. The end of its input ends it.
-From the child: {"event": "ready", "report"}, {"event": "refused", "error"}, {"event": "clip", ...} and
-{"event": "busy", "doing"} whenever it makes progress.
+From the child, one answer to each: {"event": "ready", "report"}, {"event": "clip", ...} or {"event": "refused", "error"}.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class ChildRefused(Exception):
 
 def environment(extra: dict[str, str]) -> dict[str, str]:
     """The child's environment: a real BLAS on Linux (the mlx-cpu wheel links the reference one), no hub unless asked."""
-    result = {**os.environ, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"), **extra}
+    kept = {name: value for name, value in os.environ.items() if name != "EARWITNESS_TOKEN"}  # a model's code needs no key to the host
+    result = {**kept, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"), **extra}
     blas = fast_blas()
     if blas and "LD_PRELOAD" not in result:
         result["LD_PRELOAD"] = blas
@@ -74,41 +75,33 @@ class Child:
         if put == self._lines.put:
             put(None)
 
-    def start(self, beat: Callable[[], None], limit_s: float = START_S) -> dict[str, Any]:
+    def start(self, limit_s: float = START_S) -> dict[str, Any]:
         """Loads the configuration and returns the child's report. Raises ChildRefused or ChildFailed."""
-        self.report = self._ask(self._load, beat, limit_s)["report"]
+        self.report = self._ask(self._load, limit_s)["report"]
         return self.report
 
-    def clip(self, order: dict[str, Any], beat: Callable[[], None], limit_s: float = CLIP_S) -> dict[str, Any]:
-        return self._ask({"op": "clip", **order}, beat, limit_s)
+    def clip(self, order: dict[str, Any], limit_s: float = CLIP_S) -> dict[str, Any]:
+        return self._ask({"op": "clip", **order}, limit_s)
 
-    def _ask(self, order: dict[str, Any], beat: Callable[[], None], limit_s: float) -> dict[str, Any]:
-        """Sends one order and waits for its answer, calling `beat` every few seconds; whatever `beat` raises ends the child."""
+    def _ask(self, order: dict[str, Any], limit_s: float) -> dict[str, Any]:
+        """Sends one order and waits for its answer; a child that gives none, or a refusal, is ended."""
         try:
             self.process.stdin.write(json.dumps(order) + "\n")  # type: ignore[union-attr]
             self.process.stdin.flush()  # type: ignore[union-attr]
-        except (BrokenPipeError, OSError) as error:
+            line = self._lines.get(timeout=limit_s)
+        except OSError as error:
             raise ChildFailed(self._epitaph("ended before it was asked")) from error
-        deadline = time.monotonic() + limit_s
-        try:
-            while True:
-                try:
-                    line = self._lines.get(timeout=5)
-                except queue.Empty:
-                    if time.monotonic() > deadline:
-                        raise ChildFailed(self._epitaph(f"made no progress for {limit_s:.0f} s and was stopped")) from None
-                    beat()
-                    continue
-                if line is None:
-                    self.process.wait()
-                    raise ChildFailed(self._epitaph("ended"))
-                event = json.loads(line)
-                if event["event"] == "refused":
-                    raise ChildRefused(event["error"])
-                return event
-        except BaseException:
+        except queue.Empty:
             self.end()
-            raise
+            raise ChildFailed(self._epitaph(f"made no progress for {limit_s:.0f} s and was stopped")) from None
+        if line is None:
+            self.process.wait()
+            raise ChildFailed(self._epitaph("ended"))
+        event = json.loads(line)
+        if event["event"] == "refused":
+            self.end()
+            raise ChildRefused(event["error"])
+        return event
 
     def _epitaph(self, what: str) -> str:
         time.sleep(0.05)  # let the reader catch the last lines

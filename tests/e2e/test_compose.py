@@ -20,7 +20,7 @@ import yaml
 from tests import factories
 from tests.e2e.stack import ROOT, free_port, own_database
 
-SECRETS = {"POSTGRES_PASSWORD": "unused", "BROKER_PASSWORD": "swordfish", "SECRET_KEY": "s" * 50}
+SECRETS = {"BROKER_HOST": "127.0.0.1", "POSTGRES_PASSWORD": "unused", "BROKER_PASSWORD": "swordfish", "SECRET_KEY": "s" * 50}
 
 
 def filled(node, values):
@@ -63,6 +63,7 @@ class Services:
         models = os.environ.get("EARWITNESS_MODELS") or str(ROOT / "var" / "models")
         return {k: v for k, v in os.environ.items() if not k.startswith("EARWITNESS")} | given | {
             "DATABASE_URL": self.database, "REDIS_URL": given.get("REDIS_URL", "").replace("@broker:6379", f"@127.0.0.1:{self.broker}"),
+            "EARWITNESS_BROKER": given.get("EARWITNESS_BROKER", "").replace(":6379", f":{self.broker}"),
             "EARWITNESS_VAR": str(self.var), "EARWITNESS_ENV": "system", "EARWITNESS_STORAGE": str(self.var / "clips"), "EARWITNESS_MODELS": models,
         }  # fmt: skip
 

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from gate import advance, identity, lock, register
+from gate import advance, evidence, identity, lock, register
 from gate.models import AppendOnly, AuditEntry, Draw, Lever, Look, Measurement, Plan, Use
 from synth import queue
 from synth.models import Leased, Preflight, Render, RenderGroup, TimedBlock
@@ -214,3 +214,75 @@ def test_nothing_of_the_flow_made_a_verdict_by_hand():
 
     made = "Verdict.objects." + "create"
     assert [f.name for f in Path(__file__).parent.parent.rglob("*.py") if made in f.read_text()] == []
+
+
+def test_missing_speech_parts_are_told_and_not_swallowed(mac, monkeypatch):
+    def missing(models):
+        raise ModuleNotFoundError("No module named 'speechmos'", name="speechmos")
+
+    monkeypatch.setattr("gate.metrics.battery.identity", missing)
+    lever = locked(mac)
+    assert lever.state == "checking" and "speechmos is not installed on this host" in lever.problem
+
+
+def test_a_further_attempt_and_a_change_on_a_change_are_capped(mac):
+    one = locked(mac, lever="one")
+    two = locked(mac, lever="two", change={"sampling": {"extra": {"detune": 1.02}}})
+    stacked = locked(mac, lever="stacked", parent="one", change={"voice": {"speed": 1.1}})
+    assert [x.plan.body["attempt"] for x in (one, two, stacked)] == [1, 2, 1]
+    found = [evidence.caps(x, lock.plan_of(x), identity.identical(x)) for x in (one, two, stacked)]
+    assert "unreserved_attempt" not in found[0] and "unreserved_attempt" in found[1]
+    assert {"unanchored", "parent_not_accepted"} <= set(found[2])
+
+
+def test_a_loose_tail_or_few_blocks_cap_an_identical_change_that_promises_speed(mac):
+    plan = {"benefit": "speed", "tail": 0.2, "timing": {"blocks": 2, "sentences": 2}}
+    lever = locked(mac, lever="same", change=IDENTICAL, plan=plan)
+    flow.work(mac)
+    assert set(evidence.caps(lever, lock.plan_of(lever), identity.identical(lever))) == {"floor_lowered", "tail_loosened", "timing_lowered"}
+
+
+def test_two_machines_of_different_kinds_can_be_brought_together(mac, tmp_path, signed_in):
+    lever = factories.registered()
+    mac.run("preflight")
+    other = flow.bench(tmp_path / "other", "other", "another kind")
+    other.run("preflight")
+    other._end_child()
+    advance.advance_open()
+    assert "The parent was tried on test, the candidate on another kind" in settled(lever).problem
+    signed_in.post(f"/levers/{lever.slug}/check-again")
+    assert mac.run("preflight") is False
+    while other.run("preflight"):
+        pass
+    other._end_child()
+    advance.advance_open()
+    assert settled(lever).state == "rendering"
+
+
+def test_an_identical_change_nobody_declared_asks_no_listener(mac):
+    lever = locked(mac, change={"runtime": {"cache_limit_mb": 512}})
+    flow.work(mac, "render")
+    advance.advance_open()
+    assert advance._open_listening(settled(lever), lock.plan_of(lever), {"speed": {}, "endpoints": [], "caps": []}) is True
+    assert settled(lever).verdict.reasons == ["identical_undeclared"] and settled(lever).study is None
+
+
+def test_a_long_lever_can_be_asked_for_its_measurements(mac):
+    lever = locked(mac)
+    flow.work(mac, "render")
+    advance.advance_open()
+    assert len(advance._measurements(settled(lever))) == 8
+
+
+def test_tend_survives_a_database_that_went_away(mac, monkeypatch):
+    from django.core.management import call_command
+    from django.db import OperationalError
+
+    def gone():
+        raise OperationalError("the connection is closed")
+
+    closed = []
+    monkeypatch.setattr(advance, "advance_open", gone)
+    monkeypatch.setattr("gate.management.commands.tend.connections.close_all", lambda: closed.append(1))
+    call_command("tend", "--once")
+    assert closed == [1]

@@ -135,11 +135,12 @@ def test_the_page_is_loaded_again_when_the_state_changed(signed_in):
 
 
 def test_the_printed_link_logs_in_and_a_forged_one_does_not(engineer):
-    client = Client()
-    assert client.get(f"/enter/{entry_token('alice')}").url == "/"
+    client, link = Client(), f"/enter/{entry_token('alice')}"
+    assert client.get(link).url == "/"
     assert client.get("/").status_code == 200
+    assert client.get(link).url == "/"  # clicked again in the same browser
+    assert Client().get(link).status_code == 410  # and by somebody who saw it
     assert Client().get("/enter/forged:token").status_code == 410
-    assert Client().get(f"/enter/{entry_token('nobody')}").status_code == 410
 
 
 def test_invitations_are_made_and_withdrawn(signed_in):
@@ -262,3 +263,21 @@ def test_a_spreadsheet_runs_nothing():
     from gate.export import _csv
 
     assert _csv(["a"], [["=1+1"], ["-2"], [-2], ["plain"]]) == "a\r\n'=1+1\r\n'-2\r\n-2\r\nplain\r\n"
+
+
+def test_who_came_by_link_can_choose_a_password(engineer):
+    engineer.set_unusable_password()
+    engineer.save()
+    client = Client()
+    client.get(f"/enter/{entry_token('alice')}")
+    assert b"Old password" not in client.get("/password/").content
+    new = "a new and long secret"
+    assert client.post("/password/", {"new_password1": new, "new_password2": new}).status_code == 302
+    assert client.get("/").status_code == 200 and Client().login(username="alice", password=new)
+    assert b"Old password" in client.get("/password/").content
+
+
+def test_waiting_for_what_only_a_person_can_mend_ends(db):
+    factories.registered()
+    Lever.objects.update(problem="tone: there is no such model")
+    assert verdict("louder", "--wait")[0] == 4

@@ -1,6 +1,6 @@
 import pytest
 
-from gate import register
+from gate import register, specfile
 from gate.models import Corpus, Lever
 from synth.configuration import Refused
 from synth.models import Configuration, Preflight, Sentence
@@ -26,6 +26,9 @@ def sentences(*texts, language="en"):
     return spec() | {"sentences": {"language": language, "texts": list(texts)}}
 
 
+#: Nine levels of nine aliases: 387 million values from a few hundred characters.
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]\n" for k in range(1, 10))
+
 BAD = {
     "unknown key in the spec": (spec() | {"colour": 1}, "unknown_key", "spec.colour"),
     "unknown key in the parent": (spec(parent=tone() | {"colour": 1}), "unknown_key", "parent.colour"),
@@ -33,6 +36,20 @@ BAD = {
     "unknown key in the plan": (spec(plan={"colour": 1}), "unknown_key", "plan.colour"),
     "unknown benefit": (spec(plan={"benefit": "beauty"}), "configuration_invalid", "plan.benefit"),
     "looks that fall": (spec(plan={"listening": {"looks": [1.0, 0.5]}}), "configuration_invalid", "plan.listening"),
+    "looks that are too close": (spec(plan={"listening": {"looks": [0.5, 0.5000001, 1.0]}}), "configuration_invalid", "plan.listening"),
+    "a first look at nothing": (spec(plan={"listening": {"looks": [0.01, 1.0]}}), "configuration_invalid", "plan.listening"),
+    "an assay nobody can play": (spec(plan={"listening": {"assay": True}}), "assay_unavailable", "plan.listening.assay"),
+    "a panel out of reach": (spec(plan={"panel": {"votes": 99}}), "panel_out_of_reach", "plan.panel"),
+    "an infinite margin": (spec(plan={"margins": {"cer": float("inf")}}), "not_finite", "spec.plan.margins.cer"),
+    "a temperature of NaN": (spec(change={"sampling": {"temperature": float("nan")}}), "not_finite", "spec.change.sampling.temperature"),
+    "a NUL in the title": (spec(title="a\0b"), "not_storable", "spec.title"),
+    "a date for a title": (spec(title=__import__("datetime").date(2026, 1, 1)), "not_plain", "spec.title"),
+    "a variable that would run code": (
+        spec(change={"runtime": {"env": {"LD_PRELOAD": "/tmp/x.so"}}}),
+        "configuration_invalid",
+        "change.runtime.env",
+    ),
+    "a slug that is too long": (spec(lever="a" * 60), "configuration_invalid", "spec.lever"),
     "no sentences": (sentences(), "no_sentences", "sentences"),
     "one sentence": (sentences("Only one."), "too_few_sentences", "sentences"),
     "a sentence twice": (sentences("Hello there.", "hello  THERE!"), "duplicate_sentence", "sentences"),
@@ -70,8 +87,15 @@ def test_more_than_one_section_is_a_warning_that_stays(db):
     assert lever.warnings == ["More than one section changes at once (sampling, voice): the verdict will be about all of them together."]
 
 
-def test_levers_registered_together_share_a_campaign(db):
-    one, two = register.register([spec("one"), spec("two", change={"voice": {"speed": 1.1}})])
+def test_levers_registered_together_share_a_campaign_when_they_ask_for_the_same_sentences(db):
+    one, two, other = register.register(
+        [
+            spec("one"),
+            spec("two", change={"voice": {"speed": 1.1}}),
+            spec("other", texts=["Quite another one.", "And one more.", "A third."]),
+        ]
+    )
+    assert other.campaign != one.campaign
     (alone,) = register.register([spec("alone", change={"voice": {"speed": 1.2}})])
     assert one.campaign == two.campaign != alone.campaign
 
@@ -98,12 +122,17 @@ def test_a_failed_preflight_is_tried_again_by_a_new_registration(db):
         ("a: 1\n---\nb: 2", "not_yaml"),
         ("levers: []", "levers_invalid"),
         ("levers: [{}]\nx: 1", "unknown_key"),
+        ("a: 1\na: 2", "duplicate_key"),
+        ("a: &a {b: *a}", "refers_to_itself"),
+        ("[" * 5000, "not_yaml"),
+        ("a: " + "[" * 40 + "]" * 40, "too_deep"),
+        (BOMB, "too_large"),
         ("levers: [1]", "levers_invalid"),
     ],
 )
 def test_a_file_that_is_no_spec_is_refused(text, code):
     with pytest.raises(Refused) as caught:
-        register.read_yaml(text)
+        specfile.read_yaml(text)
     assert caught.value.code == code
 
 
@@ -118,4 +147,4 @@ def test_the_demonstration_file_can_be_registered(db):
 
 def test_every_example_can_be_registered(db, settings):
     for file in sorted((settings.BASE_DIR / "examples").glob("*.yaml")):
-        assert register.register(register.read_yaml(file.read_text())), file
+        assert register.register(specfile.read_yaml(file.read_text())), file

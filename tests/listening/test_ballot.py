@@ -142,7 +142,19 @@ def test_what_is_not_a_vote_is_refused_and_nothing_is_stored(db, body, status, c
 def test_text_that_is_not_json_is_refused(db):
     rater = factories.rater()
     assert browser(rater).post("/listen/vote", "{", content_type="application/json").status_code == 400
-    assert browser(rater).post("/listen/vote", "[1]", content_type="application/json").status_code == 400
+    for body in ("[1]", '{"id": NaN}', "[" * 100_000, '{"trial": "a\\u0000"}', "\0"):
+        answer = browser(rater).post("/listen/vote", body, content_type="application/json")
+        assert answer.status_code in (400, 413), body[:20]
+
+
+def test_a_log_that_no_database_can_hold_is_refused(db):
+    factories.study()
+    rater = factories.rater()
+    trial = allocate.next_trial(rater)
+    for log in ('{"x": NaN}', '{"x": Infinity}', '{"x": "\\u0000"}'):
+        body = f'{{"id": "{uuid.uuid4()}", "trial": "{trial.key}", "choice": "same", "log": {log}}}'
+        assert browser(rater).post("/listen/vote", body, content_type="application/json").status_code == 400
+    assert Vote.objects.count() == 0
 
 
 def test_a_vote_for_somebody_elses_trial_is_refused(db):

@@ -5,13 +5,14 @@ import re
 import uuid
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.conf import settings
 from django.test import Client
 
 from listening import allocate
 from listening.models import Pair, Rater, Trial
-from synth.models import Configuration
+from synth.models import Clip, Configuration
 from tests import factories
 from tests.listening.test_ballot import browser, post
 
@@ -48,7 +49,8 @@ def static_of(page):
 def sitting(db):
     """Everything a rater receives, from the invitation to the thanks, errors included."""
     study = factories.study(pairs=6, votes_per_pair=2)
-    Configuration.objects.filter(pk=factories.configuration("kokoro-secret").pk)
+    lever = factories.registered(lever="slug-of-the-lever", title="Title of the lever", parent=factories.tone(name="name-of-the-one"))
+    type(lever).objects.filter(pk=lever.pk).update(study=study, state="listening")
     study.panel.sample = factories.clip(500)
     study.panel.save()
     invited = factories.invitation()
@@ -92,6 +94,33 @@ def test_no_response_names_what_is_compared(sitting):
     for path, response in sitting:
         found = TELLS.search(everything(response))
         assert found is None, (path, found, everything(response)[max(0, found.start() - 80) : found.end() + 40])
+
+
+def test_no_response_holds_a_slug_a_title_a_name_or_a_digest(sitting):
+    secrets = {"slug-of-the-lever", "Title of the lever", "name-of-the-one", *Configuration.objects.values_list("digest", flat=True)}
+    secrets |= {c for row in Clip.objects.values_list("pcm_sha256", "file_sha256") for c in row}
+    secrets |= {d[:12] for d in secrets if len(d) == 64}
+    assert len(secrets) > 20
+    for path, response in sitting:
+        body = everything(response).decode("utf-8", "replace")
+        assert not [s for s in secrets if s in body], path
+
+
+def test_the_padding_can_not_be_told_by_who_knows_the_address(db):
+    """The dither's seed is not the name in the address: what is made from that name matches nothing."""
+    from listening import audio
+    from synth import pcm
+
+    study = factories.study(pairs=1)
+    short = factories.clip(900, (0.1 * np.sin(np.arange(12000) / 9)).astype(np.float32))
+    study.pairs.update(tested=short)
+    rater = factories.rater()
+    trial = allocate.next_trial(rater)
+    for key in (trial.left_key, trial.right_key):
+        served = browser(rater).get(f"/listen/sound/{key}").content
+        silence = pcm.Decoded(np.zeros(24000, np.float32), 24000)
+        guess = audio.copy(silence, 0.0, 24000, key)
+        assert np.mean(np.frombuffer(served[-4000:], "<i2") == np.frombuffer(guess[-4000:], "<i2")) < 0.7
 
 
 def test_no_static_file_of_the_pages_does_either(sitting):

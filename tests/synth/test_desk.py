@@ -175,3 +175,17 @@ def test_a_preflight_report_and_its_sample_are_kept(mac):
     assert mac.post(f"/units/preflight/{unit['lease']}/finish", {"report": {"sample": sample}}).status_code == 200
     flight = Preflight.objects.get()
     assert (flight.state, flight.sample.file_sha256) == (Leased.State.DONE, FILE)
+
+
+def test_a_half_written_clip_is_written_again(mac):
+    from pathlib import Path
+
+    from synth import clips
+
+    render()
+    unit = mac.claim()
+    place = Path(clips.storage().path(clips.path(FILE)))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(SOUND[:100])
+    assert mac.upload(unit).status_code == 201
+    assert place.read_bytes() == SOUND and not list(place.parent.glob("*.part"))

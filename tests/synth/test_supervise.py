@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synth.engine.supervise import Child, ChildFailed, ChildRefused, fast_blas
+from synth.engine.supervise import Child, ChildFailed, ChildRefused, environment, fast_blas
 from tests import factories
 
 ORDER = {"id": 1, "text": "Hello there.", "language": "en", "seed": 7}
@@ -19,7 +19,7 @@ def start(tmp_path):
     def start(modules=("tests.tone",), body=None, **extra):
         child = Child(body or factories.tone(**extra), "digest", tmp_path, list(modules))
         children.append(child)
-        child.start(lambda: None, limit_s=60)
+        child.start(limit_s=60)
         return child
 
     yield start
@@ -36,7 +36,7 @@ def gone(pid):
 
 
 def test_a_clip_comes_back_with_its_file_and_figures(start, tmp_path):
-    clip = start().clip(ORDER | {"out": str(tmp_path)}, lambda: None)
+    clip = start().clip(ORDER | {"out": str(tmp_path)})
     assert clip["outcome"] == "made"
     assert (tmp_path / f"{clip['file_sha256']}.flac").exists()
     figures = clip["figures"]
@@ -48,7 +48,7 @@ def test_the_seed_and_the_text_reach_the_engine_and_nothing_else_changes_the_has
     one, two = start(), start()
     out = {"out": str(tmp_path)}
     hashes = [
-        c.clip(o | out, lambda: None)["pcm_sha256"]
+        c.clip(o | out)["pcm_sha256"]
         for c, o in ((one, ORDER), (two, ORDER), (one, ORDER | {"seed": 8}), (one, ORDER | {"text": "Other."}))
     ]
     assert hashes[0] == hashes[1]
@@ -56,38 +56,32 @@ def test_the_seed_and_the_text_reach_the_engine_and_nothing_else_changes_the_has
 
 
 def test_an_immediate_end_of_speech_is_an_empty_result(start, tmp_path):
-    clip = start(empty_on="Hello").clip(ORDER | {"out": str(tmp_path)}, lambda: None)
+    clip = start(empty_on="Hello").clip(ORDER | {"out": str(tmp_path)})
     assert (clip["outcome"], clip["error"]) == ("empty", "the model ended before it said anything")
 
 
 def test_a_clip_that_raises_is_a_result_and_the_run_goes_on(start, tmp_path):
     child = start(raise_on="Hello")
-    clip = child.clip(ORDER | {"out": str(tmp_path)}, lambda: None)
+    clip = child.clip(ORDER | {"out": str(tmp_path)})
     assert (clip["outcome"], clip["error"]) == ("error", "ValueError: asked to fail")
-    assert child.clip(ORDER | {"text": "Bye.", "out": str(tmp_path)}, lambda: None)["outcome"] == "made"
+    assert child.clip(ORDER | {"text": "Bye.", "out": str(tmp_path)})["outcome"] == "made"
 
 
 def test_a_child_that_dies_says_how(start, tmp_path):
     with pytest.raises(ChildFailed, match="ended by SIGKILL"):
-        start(crash_on="Hello").clip(ORDER | {"out": str(tmp_path)}, lambda: None)
+        start(crash_on="Hello").clip(ORDER | {"out": str(tmp_path)})
 
 
 def test_a_child_that_hangs_is_stopped(start, tmp_path):
     child = start(hang_on="Hello")
     with pytest.raises(ChildFailed, match="no progress"):
-        child.clip(ORDER | {"out": str(tmp_path)}, lambda: None, limit_s=1)
+        child.clip(ORDER | {"out": str(tmp_path)}, limit_s=1)
     assert not child.alive()
 
 
-def test_a_lost_lease_ends_the_child(start, tmp_path):
-    child = start(hang_on="Hello")
-
-    def lost():
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        child.clip(ORDER | {"out": str(tmp_path)}, lost)
-    assert not child.alive()
+def test_the_child_gets_no_key_to_the_host(monkeypatch):
+    monkeypatch.setenv("EARWITNESS_TOKEN", "ew_secret")
+    assert "ew_secret" not in environment({}).values()
 
 
 def test_the_child_goes_when_its_supervisor_is_gone(start):

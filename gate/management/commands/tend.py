@@ -7,7 +7,7 @@ import uuid
 from datetime import timedelta
 
 from django.core.management.base import BaseCommand
-from django.db import IntegrityError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError, connections
 from django.db.models import Q
 from django.utils import timezone
 
@@ -38,8 +38,9 @@ class Command(BaseCommand):
             try:
                 if self.mine():
                     self.round()
-            except OperationalError:
+            except (OperationalError, InterfaceError):
                 log.exception("the database did not answer; the next round tries again")
+                connections.close_all()  # a connection the server has ended stays ended until it is closed here
             if once:
                 return
             for _ in range(EVERY_S * 5):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,13 +16,27 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, OperationalError, connections
 from django.urls import reverse
 from django.utils import timezone
 
 from config import bootstrap, supervisor
 from gate import demonstration, views
-from gate.models import AuditEntry, Token
+from gate.models import AuditEntry, Measurement, Token
 from listening.models import Invitation, Panel
+from synth import queue
+from synth.models import Preflight, RenderGroup, TimedBlock
+
+
+def _address() -> str:
+    """This machine's address on its network, for links that other devices open."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # a documentation address: nothing is sent, only a route is chosen
+            return probe.getsockname()[0]
+        except OSError:
+            return "127.0.0.1"
+
 
 ENGINEER = "engineer"
 WORKER = "this-machine"
@@ -34,7 +49,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s: only this machine)")
         parser.add_argument("--port", type=int, default=8000)
         parser.add_argument("--no-demo", action="store_true", help="don't register the demonstration levers on the first run")
-        parser.add_argument("--no-worker", action="store_true", help="pages only: other machines render and score")
+        parser.add_argument("--no-worker", action="store_true", help="other machines render; this one keeps pages, scorer and database")
 
     def say(self, text: str) -> None:
         self.stdout.write(text)
@@ -47,14 +62,23 @@ class Command(BaseCommand):
             watch.take_over()
         except supervisor.AlreadyRunning as error:
             raise CommandError(str(error)) from error
-        if not supervisor.port_is_free(host, port):
-            raise CommandError(f"Port {port} is used by another program: choose another, as in `python3 manage.py up --port {port + 1}`.")
-        site = os.environ.get("EARWITNESS_URL") or f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104
+        if not 0 < port < 65536:
+            raise CommandError(f"--port is {port}: choose one from 1 to 65535.")
+        try:
+            if not supervisor.port_is_free(host, port):
+                raise CommandError(
+                    f"Port {port} is used by another program: choose another, as in `python3 manage.py up --port {port + 1}`."
+                )
+        except OSError as error:
+            raise CommandError(f"--host is {host!r}, which is no address of this machine ({error.strerror}).") from error
+        everywhere = host in ("0.0.0.0", "::")  # noqa: S104
+        site = os.environ.get("EARWITNESS_URL") or f"http://{_address() if everywhere else host}:{port}"
         self.env = {"EARWITNESS_URL": site, "EARWITNESS_DESK": f"http://127.0.0.1:{port}" if host != "::1" else site}
         if host not in ("127.0.0.1", "localhost", "::1"):
             self.env["ALLOWED_HOSTS"] = ",".join(["*"] if host in ("0.0.0.0", "::") else [host, *settings.ALLOWED_HOSTS])  # noqa: S104
         os.environ.update(self.env)
         ending: list[int] = []
+        setup: subprocess.Popen | None = None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda n, frame: ending.append(n))
         try:
@@ -63,7 +87,8 @@ class Command(BaseCommand):
             self._pages(watch, host, port)
             self._greet(site)
             self._last = AuditEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-            setup = None if no_worker else self._bring_speech()
+            self.renders = not no_worker
+            setup = self._bring_speech()
             if not no_demo and demonstration.wanted():
                 demonstration.register()
             while not ending:
@@ -74,12 +99,29 @@ class Command(BaseCommand):
                 time.sleep(0.5)
         finally:
             self.say("Stopping ...")
+            if setup is not None and setup.poll() is None:
+                os.killpg(setup.pid, signal.SIGKILL)
             watch.stop()
+            self._release()
             self.say("Stopped. What was not finished goes on with the next `python3 manage.py up`.")
+
+    def _release(self) -> None:
+        """What the killed worker and scorer held is free at once, and its attempt doesn't count."""
+        try:
+            for model in (Preflight, RenderGroup, TimedBlock):
+                queue.release(model, worker__name=WORKER)
+            if not settings.SHARED_DATABASE:
+                queue.release(Measurement)
+        except DatabaseError:
+            connections.close_all()  # then the leases lapse by themselves
 
     def _prepare(self) -> None:
         os.umask(0o077)
-        call_command("migrate", verbosity=0, interactive=False)
+        try:
+            call_command("migrate", verbosity=0, interactive=False)
+        except OperationalError as error:
+            where = settings.DATABASES["default"].get("HOST") or settings.DATABASES["default"]["NAME"]
+            raise CommandError(f"The database at {where} doesn't answer: {str(error).strip().splitlines()[0]}") from error
         manifest, newest = (
             settings.STATIC_ROOT / "staticfiles.json",
             max(p.stat().st_mtime for p in (settings.BASE_DIR / "static").rglob("*")),
@@ -110,7 +152,10 @@ class Command(BaseCommand):
 
     def _answers(self, url: str, seconds: float) -> None:
         deadline, reason = time.monotonic() + seconds, ""
-        client = redis.Redis.from_url(url.replace("redis+socket://", "unix://"))
+        try:
+            client = redis.Redis.from_url(url.replace("redis+socket://", "unix://"))
+        except ValueError as error:
+            raise CommandError(f"REDIS_URL is {url!r}: write it as redis://host:6379/0.") from error
         while time.monotonic() < deadline:
             try:
                 client.ping()
@@ -151,9 +196,9 @@ class Command(BaseCommand):
             self.say(f"{text} The pages stay up; start again to try once more.")
             return
         # These two are killed on stop: Celery would wait for what they are doing, and a lease gives it to the next one anyway.
-        secret = Token.issue(WORKER, Token.Kind.WORKER)
-        worker = {"EARWITNESS_TOKEN": secret, "EARWITNESS_WORKER_NAME": WORKER}
-        watch.add(supervisor.Child("worker", [sys.executable, "manage.py", "worker"], worker, signal.SIGKILL))
+        if self.renders:
+            worker = {"EARWITNESS_TOKEN": Token.issue(WORKER, Token.Kind.WORKER), "EARWITNESS_WORKER_NAME": WORKER}
+            watch.add(supervisor.Child("worker", [sys.executable, "manage.py", "worker"], worker, signal.SIGKILL))
         watch.add(
             supervisor.Child(
                 "scorer",
@@ -163,7 +208,7 @@ class Command(BaseCommand):
                 signal.SIGKILL,
             )
         )  # fmt: skip
-        self.say("The renderer and the scorer are up.")
+        self.say("The renderer and the scorer are up." if self.renders else "The scorer is up; other machines render.")
 
     def _greet(self, site: str) -> None:
         user, made = get_user_model().objects.get_or_create(username=ENGINEER, defaults={"is_staff": True, "is_superuser": True})
@@ -184,6 +229,11 @@ class Command(BaseCommand):
 
     def _tell(self) -> None:
         """Prints what happened since, in the words of the audit trail."""
-        for entry in AuditEntry.objects.filter(pk__gt=self._last).select_related("lever").order_by("pk"):
+        try:
+            news = list(AuditEntry.objects.filter(pk__gt=self._last).select_related("lever").order_by("pk"))
+        except DatabaseError:
+            connections.close_all()  # it was restarted, say; the children find it again by themselves
+            return
+        for entry in news:
             self._last = entry.pk
             self.say(f"{timezone.localtime(entry.at):%H:%M:%S}  {entry.lever.slug + ': ' if entry.lever else ''}{entry.text}")

@@ -31,7 +31,8 @@ class Command(BaseCommand):
             if lever is None:
                 raise CommandError(f"There is no lever {slug!r}: see the list on the dashboard.", returncode=NOT_READY)
             verdict = lever.verdict
-            if verdict or not wait or (deadline and time.monotonic() > deadline):
+            stuck = lever.state == Lever.State.CHECKING and bool(lever.problem)  # nobody but a person can mend that
+            if verdict or stuck or not wait or (deadline and time.monotonic() > deadline):
                 break
             time.sleep(2)
         if options["json"]:

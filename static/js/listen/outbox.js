@@ -58,7 +58,12 @@ export async function send(vote, url, csrf, waitingChanged) {
       waitingChanged(0);
       return "stored";
     }
-    if (answer && answer.status >= 400 && answer.status < 500 && answer.status !== 403 && answer.status !== 408 && answer.status !== 429) {
+    if (answer && answer.status === 403) {
+      // The page's key is out of date, as after a login in this browser. The vote is kept; a fresh page sends it.
+      location.reload();
+      return new Promise(() => undefined);
+    }
+    if (answer && answer.status >= 400 && answer.status < 500 && answer.status !== 408 && answer.status !== 429) {
       await drop(vote);
       waitingChanged(0);
       return "refused";

@@ -118,12 +118,21 @@ function answer(name) {
   draw();
 }
 
+// crypto.randomUUID exists only over https; a phone on the local network has none.
+function uuid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
 async function confirm() {
   if (find("next").disabled || sending) return;
   sending = true;
   player.stop();
   const log = { ...player.log(), seconds: Number(((performance.now() - shownAt) / 1000).toFixed(1)), sound_breaks: breaks };
-  const vote = { id: crypto.randomUUID(), trial: trial.trial, choice, log };
+  const vote = { id: uuid(), trial: trial.trial, choice, log };
   draw();
   await keep(vote);
   const outcome = await send(vote, urls.vote, urls.csrf, (n) => { find("outbox").textContent = n ? words.waiting : ""; });

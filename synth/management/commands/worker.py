@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from synth import desk, worker
+from synth.engine import bundled
 
 
 class Command(BaseCommand):
@@ -24,6 +25,10 @@ class Command(BaseCommand):
                 "No token: make one on the host with `manage.py add_token NAME`, then give it as --token or EARWITNESS_TOKEN."
             )
         lock = self._only_one()
+        try:
+            bundled.make(settings.MODELS)
+        except RuntimeError as error:
+            self.stderr.write(f"The bundled voice could not be made ({error}); other models are not affected.")
         settings.DESK_URL, settings.WORKER_TOKEN = host.rstrip("/"), token
         facts = {"name": settings.WORKER_NAME, "device_class": worker.device_class(), "environment": {"python": sys.version.split()[0]}}
         try:
