@@ -20,6 +20,8 @@ from synth.signals import render_settled
 
 router = Router()
 KINDS: dict[str, type[Leased]] = {"preflight": Preflight, "render": RenderGroup, "block": TimedBlock}
+#: What a worker is doing, for the page; not with which arm.
+DOING = {"preflight": "trying a configuration", "render": "rendering", "block": "timing"}
 SILENT = timedelta(minutes=10)
 MAX_UPLOAD = 200 * 2**20
 
@@ -33,10 +35,6 @@ class Hello(Schema):
 class Ask(Schema):
     kind: str
     loaded: str = ""
-
-
-class Note(Schema):
-    doing: str = ""
 
 
 class Failure(Schema):
@@ -156,7 +154,10 @@ def claim(request: HttpRequest, body: Ask):
     else:
         rows = Preflight.objects.filter(Q(device_class="") | Q(device_class=worker.device_class)).order_by("pk")
     unit = queue.claim(rows, now, worker=worker)
-    return as_unit(body.kind, unit) if unit else HttpResponse(status=204)
+    if unit is None:
+        return HttpResponse(status=204)
+    Worker.objects.filter(pk=worker.pk).update(doing=DOING[body.kind])
+    return as_unit(body.kind, unit)
 
 
 def mine(request: HttpRequest, kind: str, lease: uuid.UUID) -> type[Leased]:
@@ -168,10 +169,10 @@ def mine(request: HttpRequest, kind: str, lease: uuid.UUID) -> type[Leased]:
 
 
 @router.post("/units/{kind}/{lease}/beat")
-def beat(request: HttpRequest, kind: str, lease: uuid.UUID, body: Note):
+def beat(request: HttpRequest, kind: str, lease: uuid.UUID):
     now = timezone.now()
     queue.beat(mine(request, kind, lease), lease, now)
-    Worker.objects.filter(name=request.auth.name).update(last_seen=now, doing=body.doing[:200])  # type: ignore[attr-defined]
+    Worker.objects.filter(name=request.auth.name).update(last_seen=now)  # type: ignore[attr-defined]
     return {"keep": True}
 
 

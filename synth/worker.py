@@ -42,18 +42,18 @@ def device_class() -> str:
 class Heart(threading.Thread):
     """Beats for one unit from claim to finish, whatever the unit is doing; when the lease is lost it ends the child."""
 
-    def __init__(self, bench: Bench, unit: dict[str, Any], doing: str) -> None:
+    def __init__(self, bench: Bench, unit: dict[str, Any]) -> None:
         super().__init__(daemon=True, name="heart")
-        self.bench, self.unit, self.doing = bench, unit, doing
+        self.bench, self.unit = bench, unit
         self.lost = False
         self._stopped = threading.Event()
 
     def run(self) -> None:
         while not self._stopped.wait(BEAT_S):
             try:
-                self.bench.desk.beat(self.unit, self.doing)
+                self.bench.desk.beat(self.unit)
             except desk.Unreachable:
-                log.warning("the host is away; going on with %s", self.doing)
+                log.warning("the host is away; going on with a %s", self.unit["kind"])
             except (desk.Lost, desk.Denied):
                 self.lost = True
                 if self.bench.child:
@@ -74,7 +74,7 @@ class Bench:
         self.child: Child | None = None
         self.heart: Heart | None = None
         self._used = time.monotonic()
-        self._lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), threading.Event()
         threading.Thread(target=self._keep, daemon=True, name="keeper").start()
 
     def run(self, kind: str) -> bool:
@@ -94,7 +94,7 @@ class Bench:
 
     def _do(self, unit: dict[str, Any]) -> None:
         work: Callable[[dict[str, Any]], dict[str, Any]] = getattr(self, f"_{unit['kind']}")
-        self.heart = Heart(self, unit, f"a {unit['kind']}")
+        self.heart = Heart(self, unit)
         self.heart.start()
         try:
             self.desk.finish(unit, **work(unit))
@@ -133,10 +133,13 @@ class Bench:
             self.child.end()
             self.child = None
 
+    def close(self) -> None:
+        self._closed.set()
+        self._end_child()
+
     def _keep(self) -> None:
         """Says that this worker is there while it has nothing to do, and ends a child nobody has used for a while."""
-        while True:
-            time.sleep(ALIVE_S)
+        while not self._closed.wait(ALIVE_S):
             if not self._lock.acquire(blocking=False):
                 continue
             try:

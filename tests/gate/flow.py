@@ -18,7 +18,7 @@ class InProcessDesk(desk.Desk):
     def alive(self):
         """Threads of a worker don't share a test's transaction; tests/synth/test_worker.py has them on a real server."""
 
-    def beat(self, unit, doing):
+    def beat(self, unit):
         pass
 
     def call(self, method, path, patience=None, json=None, content=None, headers=None):

@@ -17,7 +17,7 @@ IDENTICAL = {"runtime": {"cache_limit_mb": 512}, "expect_bit_exact": True}
 def mac(db, tmp_path):
     bench = flow.bench(tmp_path)
     yield bench
-    bench._end_child()
+    bench.close()
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +130,7 @@ def test_two_processes_advancing_at_once_lock_one_plan(tmp_path):
     mac = flow.bench(tmp_path)
     lever = factories.registered()
     flow.work(mac, "preflight")
-    mac._end_child()
+    mac.close()
     results = at_once([lambda: advance.advance(lever.pk)] * 3)
     assert results == [None] * 3
     assert (Plan.objects.count(), Use.objects.count(), RenderGroup.objects.count()) == (1, 4, 8)
@@ -247,14 +247,13 @@ def test_two_machines_of_different_kinds_can_be_brought_together(mac, tmp_path, 
     mac.run("preflight")
     other = flow.bench(tmp_path / "other", "other", "another kind")
     other.run("preflight")
-    other._end_child()
     advance.advance_open()
     assert "The parent was tried on test, the candidate on another kind" in settled(lever).problem
     signed_in.post(f"/levers/{lever.slug}/check-again")
     assert mac.run("preflight") is False
     while other.run("preflight"):
         pass
-    other._end_child()
+    other.close()
     advance.advance_open()
     assert settled(lever).state == "rendering"
 

@@ -27,7 +27,7 @@ def rendered(db, tmp_path, monkeypatch):
     advance.advance_open()
     flow.work(bench)
     advance.advance_open()
-    bench._end_child()
+    bench.close()
     assert Lever.objects.get().state == "scoring"
     return Lever.objects.get(pk=lever.pk)
 

@@ -28,7 +28,7 @@ def start(live_server, tmp_path, monkeypatch):
 
     yield start
     for bench in made:
-        bench._end_child()
+        bench.close()
 
 
 def render(place=0, **extra):

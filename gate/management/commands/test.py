@@ -13,9 +13,19 @@ from django.core.management.base import BaseCommand
 
 CHROMIUM = "/usr/bin/chromium"
 #: No database is touched here: once is enough.
-PURE = ["tests/statistics", "tests/metrics", "tests/test_code.py", "tests/test_imports.py", "tests/test_bootstrap.py", "tests/synth/test_mlx.py",
-        "tests/synth/test_supervise.py", "tests/synth/test_pcm.py", "tests/synth/test_configuration.py", "tests/gate/test_decide.py",
-        "tests/listening/test_audio.py"]  # fmt: skip
+PURE = [
+    "tests/statistics",
+    "tests/metrics",
+    "tests/test_code.py",
+    "tests/test_imports.py",
+    "tests/test_bootstrap.py",
+    "tests/synth/test_mlx.py",
+    "tests/synth/test_supervise.py",
+    "tests/synth/test_pcm.py",
+    "tests/synth/test_configuration.py",
+    "tests/gate/test_decide.py",
+    "tests/listening/test_audio.py",
+]
 
 
 class Command(BaseCommand):
