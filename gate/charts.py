@@ -14,7 +14,7 @@ WIDTH, HEIGHT, PAD = 320, 34, 10
 def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "∞"
-    return f"{value:.{digits}f}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # no minus before a zero
 
 
 def shown(fact: dict[str, Any]) -> tuple[str, str, str, str]:

@@ -46,7 +46,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "evidence:heard": ("Measured and heard by listeners.", "Ship it."),
     "evidence:bit-identical": ("Every clip is bit for bit its parent's.", "Ship it."),
     "not_bit_identical_full_gate_applies": ("Declared bit-identical, but not every clip is, so everything was measured.", "Find the clips that differ."),
-    "significantly_worse": ("Worse than its parent, though within the margin: {name}.", "Remember it when the next change is stacked on top."),
+    "significantly_worse": ("Shown to be worse than its parent, by however little: {name}.", "Remember it when the next change is stacked on top."),
     "human_votes_ignored_identical_audio": ("Votes on identical recordings were ignored.", "Nothing: they can only be noise."),
 }  # fmt: skip
 
