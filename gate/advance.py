@@ -36,11 +36,9 @@ def _move(lever: Lever, state: str) -> None:
 
 
 def _trouble(lever: Lever, text: str) -> None:
-    if lever.problem != text:
-        Lever.objects.filter(pk=lever.pk, state=lever.state).update(problem=text)
-        lever.problem = text
-        if text:
-            history.note(lever, text)
+    """Shows what holds the lever up, or takes it away; of two processes that find the same, one writes it down."""
+    if Lever.objects.filter(pk=lever.pk, state=lever.state).exclude(problem=text).update(problem=text) and text:
+        history.note(lever, text)
 
 
 def advance(lever_id: int) -> None:
@@ -60,8 +58,9 @@ def advance_open() -> None:
     for pk in Lever.objects.exclude(state=State.SETTLED).values_list("pk", flat=True):
         try:
             advance(pk)
-        except Exception:  # noqa: BLE001 - logged with its trace; the next round tries again
+        except Exception as error:  # noqa: BLE001 - shown on its page, logged with its trace; the next round tries again
             log.exception("lever %s could not be advanced", pk)
+            _trouble(Lever.objects.get(pk=pk), f"This lever can't go on: {type(error).__name__}: {error}"[:500])
 
 
 def _close(lever: Lever) -> bool:

@@ -17,3 +17,4 @@ STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.Static
 ALLOWED_HOSTS = ["*"]
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 12 * 3600, "socket_connect_timeout": 0.3, "socket_timeout": 30}
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # noqa: F405
+DATABASES["default"]["CONN_MAX_AGE"] = 0  # noqa: F405 - the live server's threads must not hold the test database

@@ -61,7 +61,8 @@ class Services:
     def environment(self, name):
         given = self.services[name].get("environment", {})
         models = os.environ.get("EARWITNESS_MODELS") or str(ROOT / "var" / "models")
-        return {k: v for k, v in os.environ.items() if not k.startswith("EARWITNESS")} | given | {
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("EARWITNESS", "DJANGO", "TEST_", "DATABASE", "REDIS"))}
+        return kept | given | {
             "DATABASE_URL": self.database, "REDIS_URL": given.get("REDIS_URL", "").replace("@broker:6379", f"@127.0.0.1:{self.broker}"),
             "EARWITNESS_BROKER": given.get("EARWITNESS_BROKER", "").replace(":6379", f":{self.broker}"),
             "EARWITNESS_VAR": str(self.var), "EARWITNESS_ENV": "system", "EARWITNESS_STORAGE": str(self.var / "clips"), "EARWITNESS_MODELS": models,
@@ -95,9 +96,10 @@ class Services:
         )
 
     def run(self, *words):
-        return subprocess.run(
-            [sys.executable, "manage.py", *words], cwd=ROOT, env=self.environment("web"), capture_output=True, text=True, check=True
-        ).stdout
+        command = [sys.executable, "manage.py", *words]
+        run = subprocess.run(command, cwd=ROOT, env=self.environment("web"), capture_output=True, text=True)
+        assert run.returncode == 0, run.stdout + run.stderr
+        return run.stdout
 
     def stop(self):
         for process in reversed(self.running):
@@ -121,7 +123,7 @@ def test_the_services_settle_a_lever_with_a_worker_that_joined():
             stack.start(service)
         token = stack.run("add_token", "mac").strip()
         reader = stack.run("add_token", "ci", "--kind", "reader").strip()
-        worker_env = {k: v for k, v in os.environ.items() if not k.startswith(("EARWITNESS", "DATABASE", "TEST_"))} | {
+        worker_env = {k: v for k, v in os.environ.items() if not k.startswith(("EARWITNESS", "DJANGO", "TEST_", "DATABASE", "REDIS"))} | {
             "EARWITNESS_ENV": "system", "EARWITNESS_VAR": str(stack.var / "mac"), "EARWITNESS_MODULES": "tests.tone",
         }  # fmt: skip
         site = f"http://127.0.0.1:{stack.port}"
