@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import contextlib
 import json
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +39,7 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
     result = {**kept, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"), **extra}
     blas = fast_blas()
     if blas and "LD_PRELOAD" not in result:
-        result["LD_PRELOAD"] = blas
+        result["LD_PRELOAD"] = preloadable(blas)
         # MKL's results depend on its number of threads, which follows the processors a process may use: pinned, so that a hash
         # can be compared between processes. STRICT makes them independent of a buffer's alignment, too.
         threads = str(min(8, os.cpu_count() or 1))
@@ -50,6 +54,17 @@ def fast_blas() -> str:
         return ""
     candidates = [Path(sys.prefix) / "lib" / "libmkl_rt.so.3", *Path("/usr/lib").glob("*/openblas-pthread/libblas.so.3")]
     return next((str(path) for path in candidates if path.exists()), "")
+
+
+@cache
+def preloadable(library: str) -> str:
+    """The library under a name LD_PRELOAD can hold: it is split at spaces and colons, and a folder may have them."""
+    if not any(character in library for character in " :\t"):
+        return library
+    folder = Path(tempfile.mkdtemp(prefix="earwitness-"))  # ours alone: who could change the link could run code
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "lib").symlink_to(Path(library).parent)
+    return str(folder / "lib" / Path(library).name)
 
 
 class Child:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synth.engine.supervise import Child, ChildFailed, ChildRefused, environment, fast_blas
+from synth.engine.supervise import Child, ChildFailed, ChildRefused, environment, fast_blas, preloadable
 from tests import factories
 
 ORDER = {"id": 1, "text": "Hello there.", "language": "en", "seed": 7}
@@ -109,3 +109,12 @@ def test_what_can_not_run_is_refused_in_one_sentence(start, modules, body, says)
 
 def test_a_real_blas_is_found_on_linux():
     assert fast_blas() == "" or Path(fast_blas()).exists()
+
+
+def test_a_library_in_a_folder_with_a_space_can_be_preloaded(tmp_path):
+    folder = tmp_path / "two words"
+    folder.mkdir()
+    (folder / "lib.so").write_text("x")
+    name = preloadable(str(folder / "lib.so"))
+    assert " " not in name and Path(name).read_text() == "x"
+    assert preloadable("/lib/plain.so") == "/lib/plain.so"
