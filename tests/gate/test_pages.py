@@ -281,3 +281,26 @@ def test_waiting_for_what_only_a_person_can_mend_ends(db):
     factories.registered()
     Lever.objects.update(problem="tone: there is no such model")
     assert verdict("louder", "--wait")[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ({"state": "installing", "text": "Downloading mkl", "mb": 120, "of_mb": 650}, "120 of about 650 MB"),
+        (
+            {"state": "converting", "text": "Making the models out of their packages", "mb": 0, "of_mb": 0},
+            "Making the models out of their packages",
+        ),
+        ({"state": "failed", "text": "the disk is full", "mb": 0, "of_mb": 0}, "could not be installed"),
+        ({"state": "ready", "text": "", "mb": 0, "of_mb": 0}, "No worker is connected"),
+        (None, "No worker is connected"),
+    ],
+)
+def test_the_page_says_how_far_the_speech_parts_are(signed_in, settings, tmp_path, found, says):
+    factories.registered()
+    settings.VAR = tmp_path
+    (tmp_path / "run").mkdir()
+    if found:
+        (tmp_path / "run" / "install.json").write_text(json.dumps(found))
+    assert says in signed_in.get("/").content.decode()
+    assert signed_in.get("/machine/").status_code == 200
