@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
@@ -48,25 +47,25 @@ def side_of(pair: Pair, slot: int) -> int:
     return (pair.first_side + slot) % 2
 
 
-def _side_wanted(rater: Rater) -> int:
-    """By lot; only a rater who has had one side twice more than the other gets the other for certain.
+def _side_owed(rater: Rater) -> int | None:
+    """None mostly: which side comes next is the lot of the pair. A rater who has had one side twice more than the other is owed the other.
 
     Strict alternation would give the whole sitting away to whoever hears one pair for sure.
     """
     sides = list(Trial.objects.filter(rater=rater).exclude(state=Trial.State.LAPSED).values_list("tested_side", flat=True))
     lead = 2 * sum(sides) - len(sides)
-    return 0 if lead >= LEAD else 1 if lead <= -LEAD else secrets.randbelow(2)
+    return 0 if lead >= LEAD else 1 if lead <= -LEAD else None
 
 
 def _options(rater: Rater) -> list[tuple[Pair, int]]:
-    """(pair, slot) to try: least-served first; among those equally served, first the ones with the wanted side."""
-    wanted = _side_wanted(rater)
+    """(pair, slot) to try: least-served first; in a pair its next slot, or the first with the side the rater is owed."""
+    owed = _side_owed(rater)
     found = [
-        (pair.served, side_of(pair, slot) != wanted, order, pair, slot)
+        (pair.served, owed is not None and side_of(pair, slot) != owed, order, slot, pair)
         for order, pair in enumerate(_servable(rater).select_related("study")[:TRIES])
         for slot in _free_slots(pair)
     ]
-    return [(pair, slot) for _, _, _, pair, slot in sorted(found, key=lambda f: f[:3])]
+    return [(pair, slot) for _, _, _, slot, pair in sorted(found, key=lambda f: f[:4])]
 
 
 def _reopen(rater: Rater) -> bool:
