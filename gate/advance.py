@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable
 
@@ -11,12 +10,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from gate import decide, evidence, history, identity, lock, policy
-from gate.lock import canonical, plan_of
+from gate.lock import digest_of, plan_of
 from gate.metrics import battery
 from gate.models import Lever, Look, Measurement, Verdict
 from gate.pace import blocks_of
 from listening import pairs
 from synth import bell
+from synth.configuration import difference, sections
 from synth.models import Leased, Preflight, RenderGroup, TimedBlock, seed_of
 
 log = logging.getLogger("earwitness.advance")
@@ -109,8 +109,6 @@ def _check(lever: Lever) -> bool:
 
 def _no_effect(lever: Lever, parent: dict, candidate: dict) -> bool:
     """Only the place the weights are read from differs, and the weights are the same."""
-    from synth.configuration import difference, sections
-
     touched = sections(difference(lever.candidate.parsed(), lever.parent.parsed()))
     return touched == ["model"] and parent["digests"].get("weights") == candidate["digests"].get("weights")
 
@@ -223,9 +221,7 @@ def _scored(lever: Lever) -> bool:
 
 
 def _look(lever: Lever, kind: str, number: int, facts: dict) -> Look:
-    return Look.objects.create(
-        plan=lever.plan, kind=kind, number=number, evidence=facts, evidence_sha256=hashlib.sha256(canonical(facts).encode()).hexdigest()
-    )
+    return Look.objects.create(plan=lever.plan, kind=kind, number=number, evidence=facts, evidence_sha256=digest_of(facts))
 
 
 def _judge(lever: Lever, look: Look | None, decision: decide.Decision) -> None:

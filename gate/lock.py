@@ -48,6 +48,11 @@ def canonical(body: dict) -> str:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def digest_of(body: dict) -> str:
+    """sha256, hex, of the canonical form; names plans and evidence."""
+    return hashlib.sha256(canonical(body).encode()).hexdigest()
+
+
 def attempt_of(lever: Lever) -> int:
     """1, or more when earlier levers changed the same section of the same parent, in whatever campaign but this one."""
     mine = sections(difference(lever.candidate.parsed(), lever.parent.parsed()))
@@ -67,7 +72,7 @@ def lock(lever: Lever, device_class: str, metrics: str) -> None:
         "metrics": metrics, "attempt": attempt_of(lever), "code_version": settings.VERSION,
         "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
     }  # fmt: skip
-    Plan.objects.create(lever=lever, number=1, body=body, digest=hashlib.sha256(canonical(body).encode()).hexdigest(), locked_at=now)
+    Plan.objects.create(lever=lever, number=1, body=body, digest=digest_of(body), locked_at=now)
     Lever.objects.filter(pk=lever.pk).update(draw=draw)
     sentences = draw.sentences()
     for sentence in sentences:
