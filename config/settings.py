@@ -156,6 +156,13 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 DESK_URL = env.text("EARWITNESS_DESK") or SITE_URL
 WORKER_TOKEN = env.text("EARWITNESS_TOKEN")
 WORKER_NAME = env.text("EARWITNESS_WORKER_NAME") or socket.gethostname()
+#: A scoring host's side: the name its batches go by.
+SCORER_NAME = env.text("EARWITNESS_SCORER_NAME") or WORKER_NAME
+#: The recogniser of plans that name none (gate/recognisers.py says what can be written).
+RECOGNISER = env.text("EARWITNESS_RECOGNISER") or "faster-whisper:whisper-base"
+#: A language model that annotates clips, if the site wants one (gate/judges.py). It decides nothing.
+JUDGE, JUDGE_URL, JUDGE_KEY = env.text("EARWITNESS_JUDGE"), env.text("EARWITNESS_JUDGE_URL"), env.text("EARWITNESS_JUDGE_KEY")
+JUDGE_SENTENCES = env.integer("EARWITNESS_JUDGE_SENTENCES", 20)
 #: Modules whose engines and levers this worker may import; never taken from a web form alone.
 WORKER_MODULES = env.words("EARWITNESS_MODULES")
 MODELS = Path(env.text("EARWITNESS_MODELS", str(VAR / "models")))

@@ -9,9 +9,8 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import decide, evidence, history, identity, lock, policy
+from gate import annotations, decide, evidence, history, identity, lock, measured, policy, recognisers, scoring
 from gate.lock import digest_of, plan_of
-from gate.metrics import battery
 from gate.models import Lever, Look, Measurement, Verdict
 from gate.pace import blocks_of
 from listening import pairs
@@ -95,15 +94,20 @@ def _check(lever: Lever) -> bool:
     if _no_effect(lever, parent, candidate):
         _trouble(lever, "The candidate loads exactly what its parent loads (no_effect): nothing that differs reaches the model.")
         return False
+    plan = plan_of(lever)
     try:
-        metrics = battery.identity(settings.MODELS)
-    except ModuleNotFoundError as error:
-        missing = error.name or error
-        _trouble(lever, f"The plan can't name its metrics: {missing} is not installed on this host; install requirements-speech.lock.")
+        battery = scoring.battery_for(plan.recogniser or settings.RECOGNISER, plan.second_recogniser)
+    except (ModuleNotFoundError, recognisers.Unavailable) as error:
+        missing = (
+            f"{error.name} is not installed on this host; install requirements-speech.lock"
+            if isinstance(error, ModuleNotFoundError)
+            else error
+        )
+        _trouble(lever, f"The plan can't name its metrics: {str(missing).rstrip('.')}.")
         return False
     with transaction.atomic():
         _move(lever, State.RENDERING)
-        lock.lock(lever, candidate["device_class"], metrics)
+        lock.lock(lever, candidate["device_class"], battery)
     return True
 
 
@@ -191,23 +195,18 @@ def _to_scoring(lever: Lever) -> None:
 
 
 def _ring_scoring() -> None:
-    from gate.tasks import score_one
+    from gate.tasks import SCORED, score_batch
 
-    bell.ring(Measurement, score_one)
-
-
-def _measurements(lever: Lever) -> list[Measurement]:
-    wanted = {(r.clip_id, r.sentence_id) for r in identity.renders(lever) if r.clip_id}
-    found = Measurement.objects.filter(clip__in={clip for clip, _ in wanted}, identity=lever.plan.body["metrics"])
-    return [m for m in found if (m.clip_id, m.sentence_id) in wanted]
+    bell.ring(Measurement, score_batch)
+    for model, task in SCORED.items():
+        bell.ring(model, task)
 
 
 def _scored(lever: Lever) -> bool:
     if not identity.identical(lever).settled:
-        waiting = [m for m in _measurements(lever) if m.state not in SETTLED]
+        waiting = measured.waiting(lever)
         if waiting:
-            broken = next((m.error for m in waiting if m.error), "")
-            _trouble(lever, f"Measuring is held up: {broken}" if broken else "")
+            _trouble(lever, measured.held_up(waiting))
             return False
     case, facts = evidence.automatic(lever)
     decision = decide.decide(case)
@@ -217,7 +216,14 @@ def _scored(lever: Lever) -> bool:
     with transaction.atomic():
         _move(lever, State.SETTLED)
         _judge(lever, _look(lever, Look.Kind.AUTOMATIC, 1, facts), decision)
+        _look_closer(lever)
     return True
+
+
+def _look_closer(lever: Lever) -> None:
+    """Annotations, asked for after the look: nothing waits for them and nothing is decided by them."""
+    annotations.want(lever)
+    transaction.on_commit(_ring_scoring)
 
 
 def _look(lever: Lever, kind: str, number: int, facts: dict) -> Look:
@@ -251,6 +257,7 @@ def _open_listening(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
         _look(lever, Look.Kind.AUTOMATIC, 1, facts)
         study = pairs.open_study(lever.corpus.language, plan.listening.votes_per_pair, prepared, sample)
         Lever.objects.filter(pk=lever.pk).update(study=study)
+        _look_closer(lever)
         history.note(lever, f"measured and within its margins; {len(prepared)} pairs wait for listeners")
     return True
 

@@ -17,6 +17,10 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"  # no minus before a zero
 
 
+def signed(value: float, digits: int = 3) -> str:
+    return ("+" if round(value, digits) > 0 else "") + number(value, digits)
+
+
 def shown(fact: dict[str, Any]) -> tuple[str, str, str, str]:
     """Estimate, lower, upper and margin as texts with as many digits as keep a limit off its margin."""
     limits = [fact[k] for k in ("margin", "low", "high") if fact.get(k) is not None]

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from gate import policy
+from gate import described, measured, policy
 from gate.decide import Case, Endpoint, Speed
 from gate.identity import Identity, identical, renders
-from gate.metrics import battery
-from gate.models import Lever, Look, Measurement
+from gate.models import Lever, Look
 from gate.pace import measured_speed
 from gate.statistics import length, looks, rates, votes
 from gate.statistics.intervals import mean_interval, z_quantile
 from gate.statistics.results import Interval, finite
 from listening import pairs
-from synth.models import Clip, Leased, Preflight, Render
+from synth.models import Clip, Preflight
 
 #: A parent that the recogniser understands no better than this leaves no room to see a candidate being worse.
 WEAK_CER = 0.30
@@ -35,51 +34,7 @@ UNITS = {
 # -- automatic endpoints ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Row:
-    """One clip's scores; a clip that was not made, or failed its checks, has the worst values."""
-
-    cer: float
-    dnsmos: float
-    level: float | None
-    seconds: float | None
-    failed: str
-
-
-def _row(render: Render, measured: dict[tuple[int, int], Measurement]) -> Row | None:
-    """None when the evidence is incomplete: neither made nor failed, or made and not measured."""
-    if render.outcome == Render.Outcome.PENDING:
-        return None
-    if render.clip is None:
-        return Row(battery.WORST_CER, battery.FLOOR_DNSMOS, None, None, render.outcome)
-    measurement = measured.get((render.clip_id, render.sentence_id))
-    if measurement is None or measurement.state != Leased.State.DONE:
-        return None
-    s = measurement.scores
-    return Row(s["cer"], s["dnsmos"], s["level_dbfs"], None if s["failed"] else s["duration_s"], s["failed"])
-
-
-def _table(lever: Lever) -> tuple[dict[int, dict[str, list[Row]]], list[str]]:
-    """sentence -> arm -> rows, and what is missing."""
-    listed = list(renders(lever))
-    measured = {
-        (m.clip_id, m.sentence_id): m
-        for m in Measurement.objects.filter(clip__in={r.clip_id for r in listed if r.clip_id}, identity=lever.plan.body["metrics"])
-    }
-    table: dict[int, dict[str, list[Row]]] = defaultdict(lambda: {"parent": [], "candidate": []})
-    lost = unmeasured = 0
-    for render in listed:
-        row = _row(render, measured)
-        if row is None:
-            lost += render.outcome == Render.Outcome.PENDING
-            unmeasured += render.outcome != Render.Outcome.PENDING
-            continue
-        table[render.sentence_id]["parent" if render.configuration_id == lever.parent_id else "candidate"].append(row)
-    missing = ([f"clips_lost:{lost}"] if lost else []) + ([f"clips_not_measured:{unmeasured}"] if unmeasured else [])
-    return table, missing
-
-
-def _differences(table: dict[int, dict[str, list[Row]]]) -> dict[str, Any]:
+def _differences(table: measured.Table) -> dict[str, Any]:
     """Per-sentence differences on the badness scale, logs of length ratios, failures."""
     cer, dnsmos, level, ratio, only_candidate, only_parent = [], [], [], [], 0, 0
     for arms in table.values():
@@ -113,20 +68,6 @@ def _endpoints(plan: policy.Plan, d: dict[str, Any], clips: int) -> list[tuple[E
         one("level", mean_interval(d["level"], tail), low=-m.level, high=m.level),
         one("catastrophe", rates.paired_difference_upper(d["b"], d["c"], d["n"], tail), margin=m.catastrophe),
     ]
-
-
-def _means(table: dict[int, dict[str, list[Row]]]) -> dict[str, dict[str, float | int | None]]:
-    out = {}
-    for arm in ("parent", "candidate"):
-        rows = [r for arms in table.values() for r in arms[arm]]
-        seconds = [r.seconds for r in rows if r.seconds]
-        out[arm] = {
-            "clips": len(rows), "failed": sum(bool(r.failed) for r in rows),
-            "cer": float(np.mean([r.cer for r in rows])) if rows else None,
-            "dnsmos": float(np.mean([r.dnsmos for r in rows])) if rows else None,
-            "seconds": float(np.mean(seconds)) if seconds else None,
-        }  # fmt: skip
-    return out
 
 
 # -- cases ------------------------------------------------------------------------------------------------------------
@@ -166,21 +107,25 @@ def _from_fact(fact: dict[str, Any]) -> Endpoint:
 def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
     """The case of the automatic look, and the facts it stores."""
     plan, identity = policy.of(lever.plan.body), identical(lever)
-    table, missing = ({}, []) if identity.settled else _table(lever)
+    table, missing = ({}, []) if identity.settled else measured.table(lever)
     if identity.settled:
         found = []
     else:
         complete = {s: arms for s, arms in table.items() if all(len(rows) == plan.replicates for rows in arms.values())}
         found = _endpoints(plan, _differences(complete), len(complete) * plan.replicates)
     pace, pace_facts = measured_speed(lever, plan) if plan.benefit == "speed" else (Speed(), {})
-    means = _means(table)
+    means = described.arms(table)
     if (means["parent"]["cer"] or 0.0) > WEAK_CER:
         missing.append("asr_too_weak")
+    endpoints = [_as_fact(e, i) for e, i in found]
+    second = described.disagreement(table, plan, lever.corpus.language)
     facts = {
         "identity": asdict(identity) | {"settled": identity.settled, "deterministic": identity.deterministic},
         "claims_identical": lever.plan.body["claims_identical"], "missing": missing,
-        "endpoints": [_as_fact(e, i) for e, i in found], "arms": means, "speed": pace_facts,
+        "endpoints": endpoints, "arms": means, "speed": pace_facts,
         "caps": list(caps(lever, plan, identity)), "metrics": lever.plan.body["metrics"],
+        "length_parts": described.length_parts(table, plan.tail) if table else [], "second": second,
+        "warnings": described.warnings(means, second, next((f for f in endpoints if f["name"] == "cer"), None)),
     }  # fmt: skip
     case = Case(
         bit_identical=identity.settled, claims_identical=facts["claims_identical"], evidence_complete=not missing, final_look=True,

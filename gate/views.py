@@ -16,10 +16,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from gate import charts, export, history, progress, reasons, register, specfile
+from gate import export, history, lever_page, progress, register, scoring, specfile
 from gate.files import ranged
 from gate.forms import SpecForm
-from gate.models import Lever, Look, Measurement
+from gate.models import Lever, Measurement, Scorer
 from listening.models import Invitation, Panel
 from synth import clips
 from synth import configuration as schema
@@ -119,51 +119,11 @@ def _lever(slug: str) -> Lever:
     return get_object_or_404(Lever.objects.select_related("parent", "candidate", "draw", "study", "corpus"), slug=slug)
 
 
-def _status(found: Lever) -> dict:
-    verdict = found.verdict
-    return {
-        "lever": found,
-        "bars": progress.bars(found),
-        "verdict": verdict,
-        "words": reasons.VERDICTS.get(verdict.verdict) if verdict else "",
-    }
-
-
-def _evidence(found: Lever) -> dict:
-    """What the looks so far have read; nothing between looks."""
-    looks = list(Look.objects.filter(plan__lever=found).order_by("pk"))
-    if not looks:
-        return {"looks": []}
-    newest, first = looks[-1].evidence, looks[0].evidence
-    facts = newest["endpoints"]
-    return {
-        "looks": looks, "facts": first, "newest": newest,
-        "endpoints": [{"fact": f, "chart": charts.interval(f), "shown": charts.shown(f)} for f in facts],
-    }  # fmt: skip
-
-
 @login_required
 @require_GET
 def lever(request: HttpRequest, slug: str) -> HttpResponse:
     found = _lever(slug)
-    verdict, plan = found.verdict, found.plan
-    changes = schema.difference(found.candidate.parsed(), found.parent.parsed())
-    context = _status(found) | _evidence(found) | {
-        "changes": changes, "plan": plan, "history": found.history.order_by("-pk")[:50],
-        "reasons": [(code, *reasons.explain(code)) for code in verdict.reasons] if verdict else [],
-        "clips": _sentences(found) if plan and export.clips_unsealed(found) else None,
-        "votes_open": found.study is not None and verdict is not None,
-    }  # fmt: skip
-    return render(request, "gate/lever.html", context)
-
-
-def _sentences(found: Lever) -> list[dict]:
-    """Per sentence, both arms' first replicate."""
-    table: dict[int, dict] = {}
-    for row in export.clip_rows(found):
-        if row["replicate"] == 0:
-            table.setdefault(row["place"], {"place": row["place"], "sentence": row["sentence"]})[row["arm"]] = row
-    return list(table.values())
+    return render(request, "gate/lever.html", lever_page.whole(found))
 
 
 @login_required
@@ -171,7 +131,7 @@ def _sentences(found: Lever) -> list[dict]:
 def lever_status(request: HttpRequest, slug: str) -> HttpResponse:
     """The part of the page that moves; when the state changed, the whole page is loaded again."""
     found = _lever(slug)
-    response = render(request, "gate/_status.html", _status(found))
+    response = render(request, "gate/_status.html", lever_page.status(found))
     if request.GET.get("state") not in (None, found.state):
         response["HX-Refresh"] = "true"
     return response
@@ -251,6 +211,7 @@ def machine(request: HttpRequest) -> HttpResponse:
         "waiting": waiting,
         "installation": installation(),
         "version": settings.VERSION,
+        "scorers": [(s, scoring.recent(s)) for s in Scorer.objects.order_by("name")],
     }
     return render(request, "gate/machine.html", context)
 

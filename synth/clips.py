@@ -27,7 +27,7 @@ def take(data: bytes, file_sha256: str) -> pcm.Decoded:
     """Checks an upload and keeps it; keeping it twice is keeping it once. Raises BadAudio."""
     if hashlib.sha256(data).hexdigest() != file_sha256:
         raise pcm.BadAudio("its sha256 is not the one it was sent under; it was damaged on the way")
-    decoded = pcm.decode(data)
+    decoded = pcm.decode(data, only="FLAC")
     place = path(file_sha256)
     if storage().exists(place) and storage().size(place) == len(data):
         return decoded

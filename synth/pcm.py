@@ -44,11 +44,26 @@ def encode_flac(samples: npt.NDArray[np.float32], sample_rate: int) -> bytes:
     return out.getvalue()
 
 
-def decode(data: bytes | Path) -> Decoded:
-    """Reads an audio file of any format libsndfile knows; several channels are refused. Raises BadAudio."""
+def _check_riff(data: bytes | Path) -> None:
+    """libsndfile reads what is there when a RIFF header lies about the size; a lying header is refused here."""
+    if isinstance(data, Path):
+        with data.open("rb") as handle:
+            head, size = handle.read(12), data.stat().st_size
+    else:
+        head, size = data[:12], len(data)
+    announced = int.from_bytes(head[4:8], "little") + 8
+    if head[:4] == b"RIFF" and head[8:12] == b"WAVE" and not announced <= size <= announced + 1:
+        raise BadAudio(f"its header announces {announced} bytes and it has {size}")
+
+
+def decode(data: bytes | Path, only: str = "") -> Decoded:
+    """Reads an audio file of any format libsndfile knows, or `only` of one; several channels are refused. Raises BadAudio."""
     try:
+        _check_riff(data)
         with soundfile.SoundFile(io.BytesIO(data) if isinstance(data, bytes) else str(data)) as sound:
             rate, frames, channels = sound.samplerate, sound.frames, sound.channels
+            if only and sound.format != only:
+                raise BadAudio(f"it is a {sound.format} file; {only} is expected")
             if channels != 1:
                 raise BadAudio(f"it has {channels} channels; one is expected")
             if rate not in RATES:

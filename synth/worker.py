@@ -15,10 +15,10 @@ from typing import Any
 
 from synth import contention, desk
 from synth.engine.supervise import Child, ChildFailed, ChildRefused
+from synth.heart import Heart
 
 log = logging.getLogger("earwitness.worker")
 
-BEAT_S = 8.0
 ALIVE_S = 30.0
 IDLE_CHILD_S = 120.0
 #: Spoken before anything is promised, never measured and never counted as a use of a sentence.
@@ -37,32 +37,6 @@ def device_class() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         chip = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), chip)
     return f"{platform.system()} {platform.machine()}, {chip}"[:120]
-
-
-class Heart(threading.Thread):
-    """Beats for one unit from claim to finish, whatever the unit is doing; when the lease is lost it ends the child."""
-
-    def __init__(self, bench: Bench, unit: dict[str, Any]) -> None:
-        super().__init__(daemon=True, name="heart")
-        self.bench, self.unit = bench, unit
-        self.lost = False
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        while not self._stopped.wait(BEAT_S):
-            try:
-                self.bench.desk.beat(self.unit)
-            except desk.Unreachable:
-                log.warning("the host is away; going on with a %s", self.unit["kind"])
-            except (desk.Lost, desk.Denied):
-                self.lost = True
-                if self.bench.child:
-                    self.bench.child.end()  # wakes whoever waits for its answer
-                return
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self.join()
 
 
 class Bench:
@@ -94,7 +68,8 @@ class Bench:
 
     def _do(self, unit: dict[str, Any]) -> None:
         work: Callable[[dict[str, Any]], dict[str, Any]] = getattr(self, f"_{unit['kind']}")
-        self.heart = Heart(self, unit)
+        # A lost lease ends the child, which wakes whoever waits for its answer.
+        self.heart = Heart(lambda: self._beat(unit), (desk.Lost, desk.Denied), lambda: self.child.end() if self.child else None)
         self.heart.start()
         try:
             self.desk.finish(unit, **work(unit))
@@ -110,6 +85,12 @@ class Bench:
         finally:
             self.heart.stop()
             self._empty_scratch()
+
+    def _beat(self, unit: dict[str, Any]) -> None:
+        try:
+            self.desk.beat(unit)
+        except desk.Unreachable:
+            log.warning("the host is away; going on with a %s", unit["kind"])
 
     def _give_back(self, unit: dict[str, Any], say: Callable[..., None], error: str) -> None:
         log.warning("a %s could not be done: %s", unit["kind"], error)

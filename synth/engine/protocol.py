@@ -23,11 +23,15 @@ class EngineRefused(Exception):
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of speech, fully computed: float32 mono samples, their rate in Hz, tokens spent on it."""
+    """A piece of speech, fully computed: float32 mono samples, their rate in Hz, tokens spent on it.
+
+    `segment`: which part of the text it belongs to, for models that generate part by part; the token cap holds for each.
+    """
 
     samples: npt.NDArray[np.float32]
     sample_rate: int
     tokens: int = 0
+    segment: int = 0
 
 
 @dataclass
@@ -44,6 +48,8 @@ class Engine(Protocol):
     """A loaded system. Made by a factory `(configuration: dict, models: Path, modules: list[str]) -> Engine`."""
 
     report: Report
+    #: Tokens after which the model is stopped whatever it is doing; None when it has no such cap.
+    token_cap: int | None
 
     def generate(self, text: str, language: str, seed: int) -> Iterator[Chunk]:
         """Speaks; every chunk is evaluated before it is yielded, so that a clock read after it is honest."""

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from gate import advance, evidence, identity, lock, register
+from gate import advance, evidence, identity, lock, measured, register
 from gate.models import AppendOnly, AuditEntry, Draw, Lever, Look, Measurement, Plan, Use
 from synth import queue
 from synth.models import Leased, Preflight, Render, RenderGroup, TimedBlock
@@ -22,7 +22,8 @@ def mac(db, tmp_path):
 
 @pytest.fixture(autouse=True)
 def known_metrics(monkeypatch):
-    monkeypatch.setattr("gate.metrics.battery.identity", lambda models: "test-metrics")
+    monkeypatch.setattr("gate.metrics.battery.identity", lambda *recognisers: "test-metrics")
+    monkeypatch.setattr("gate.recognisers.identity", lambda name, models: name)
 
 
 def settled(lever):
@@ -217,7 +218,7 @@ def test_nothing_of_the_flow_made_a_verdict_by_hand():
 
 
 def test_missing_speech_parts_are_told_and_not_swallowed(mac, monkeypatch):
-    def missing(models):
+    def missing(*recognisers):
         raise ModuleNotFoundError("No module named 'speechmos'", name="speechmos")
 
     monkeypatch.setattr("gate.metrics.battery.identity", missing)
@@ -270,7 +271,7 @@ def test_a_long_lever_can_be_asked_for_its_measurements(mac):
     lever = locked(mac)
     flow.work(mac, "render")
     advance.advance_open()
-    assert len(advance._measurements(settled(lever))) == 8
+    assert len(measured.waiting(settled(lever))) == 8
 
 
 def test_tend_survives_a_database_that_went_away(mac, monkeypatch):

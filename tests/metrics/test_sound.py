@@ -4,8 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gate.metrics import battery, dnsmos, level, pauses, resample
+from tests.metrics.parrot import Parrot
+from tests.metrics.sounds import speech_like
 
 FILE = json.loads((Path(__file__).parent.parent / "vectors" / "pauses.json").read_text())
 RATE = FILE["sample_rate"]
@@ -44,14 +48,6 @@ def test_the_vectors(case):
             assert value == expected, name
 
 
-def speech_like(seconds=3.0, rate=24000, seed=0):
-    t = np.arange(int(seconds * rate)) / rate
-    voice = sum(np.sin(2 * np.pi * f * t) / (k + 1) for k, f in enumerate((140, 280, 420, 840)))
-    return (0.1 * voice * (0.6 + 0.4 * np.sin(2 * np.pi * 3 * t)) + 0.001 * np.random.default_rng(seed).standard_normal(len(t))).astype(
-        np.float32
-    )
-
-
 def test_appended_silence_changes_neither_level_nor_speech():
     clip = speech_like()
     longer = np.concatenate([clip, np.zeros(24000, np.float32)])
@@ -75,10 +71,11 @@ def test_the_resampler_keeps_the_band_and_drops_what_is_above():
 
 @needs_dnsmos
 def test_dnsmos_counts_its_windows_as_published():
-    for seconds, standard in ((1.0, 7), (3.6, 5), (3.75, 6), (9.5, 1), (12.0, 3), (31.0, 22)):
+    for seconds, standard, every in ((1.0, 7, 7), (3.6, 5, 5), (3.75, 6, 6), (9.5, 1, 1), (12.0, 3, 3), (31.0, 7, 22)):
         clip = speech_like(seconds, 16000)
-        assert len(dnsmos.windows(clip, end_aligned=False)) == standard
-        assert len(dnsmos.windows(clip, end_aligned=True)) == standard + 1
+        length = len(dnsmos.tile(clip))
+        assert len(dnsmos.starts(length, published=True)) == standard
+        assert len(dnsmos.starts(length, published=False)) == every + 1
 
 
 @needs_dnsmos
@@ -97,18 +94,6 @@ def test_dnsmos_never_invents_a_value(bad):
         dnsmos.score(bad, 16000)
 
 
-class Parrot:
-    identity = "parrot"
-
-    def __init__(self, text):
-        self.text = text
-
-    def transcribe(self, samples, sample_rate, language):
-        from gate.metrics.asr import Transcript
-
-        return Transcript(self.text)
-
-
 def test_a_silent_or_short_clip_is_a_failure_with_the_worst_values():
     for samples, reason in ((np.zeros(24000, np.float32), "no_audible_speech"), (speech_like(0.05), "too_short")):
         found = battery.score(samples, 24000, ["hello"], "en", Parrot("hello"))
@@ -121,3 +106,30 @@ def test_the_best_spoken_alternative_counts():
         speech_like(), 24000, ["five fifty", "five dollars and fifty cents"], "en", Parrot("Five dollars and fifty cents.")
     )
     assert (found.failed, found.cer) == ("", 0.0)
+
+
+@pytest.fixture(scope="module")
+def speechmos():
+    if not importlib.util.find_spec("speechmos") or not importlib.util.find_spec("librosa"):
+        pytest.skip("speech and development parts not installed")
+    from speechmos import dnsmos as published
+
+    return published
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [1.0, 5.0, 9.5, 12.0, 31.0])
+def test_dnsmos_agrees_with_the_published_package(speechmos, seconds):
+    clip = speech_like(seconds, 16000)
+    theirs, ours = speechmos.run(clip, 16000), dnsmos.score(clip, 16000).raw_standard
+    assert (ours.sig, ours.bak, ours.ovrl) == pytest.approx((theirs["sig_mos"], theirs["bak_mos"], theirs["ovrl_mos"]), abs=1e-6)
+
+
+@given(st.floats(0.05, 1.0), st.integers(0, 30000))
+@settings(max_examples=25, deadline=None)
+def test_pauses_depend_neither_on_gain_nor_on_appended_silence(gain, zeros):
+    clip = np.concatenate([speech_like(0.8), np.zeros(6000, np.float32), speech_like(0.7, seed=1)])
+    before = pauses.analyse(clip, 24000)
+    after = pauses.analyse(np.concatenate([clip * np.float32(gain), np.zeros(zeros, np.float32)]), 24000)
+    same = ("internal_pauses", "leading_ms", "span_ms", "speech_ms", "internal_pause_total_ms")
+    assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from gate.models import Token
-from synth import desk, worker
+from synth import desk, heart, worker
 from synth.models import Leased, Render, RenderGroup, TimedBlock, Worker
 from tests import factories
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def start(live_server, tmp_path, monkeypatch):
-    monkeypatch.setattr(worker, "BEAT_S", 0.2)
+    monkeypatch.setattr(heart, "BEAT_S", 0.2)
     made = []
 
     def start(name="mac", modules=("tests.tone",)):

@@ -11,9 +11,9 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import Q
 from django.utils import timezone
 
-from gate import advance
+from gate import advance, scoring
 from gate.models import Measurement, Tending
-from gate.tasks import score_one
+from gate.tasks import SCORED, score_batch
 from listening import pairs
 from synth import bell, queue
 from synth.models import Preflight, RenderGroup, TimedBlock
@@ -61,9 +61,12 @@ class Command(BaseCommand):
 
     def round(self) -> None:
         now = timezone.now()
-        for model in (Preflight, RenderGroup, TimedBlock, Measurement):
+        for model in (Preflight, RenderGroup, TimedBlock, Measurement, *SCORED):
             queue.give_up_lapsed(model, now)
+        scoring.give_up_lapsed(now)
         pairs.free_lapsed(now)
         advance.advance_open()
         bell.ring_all()
-        bell.ring(Measurement, score_one)
+        bell.ring(Measurement, score_batch)
+        for model, task in SCORED.items():
+            bell.ring(model, task)

@@ -1,42 +1,14 @@
-"""Rows of the gate: levers, their locked plans, what was measured and what was decided."""
+"""Levers, their locked plans, the sentences spent on them, what each look read and what was decided."""
 
 from __future__ import annotations
-
-import hashlib
-import secrets
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from gate.models.append_only import AppendOnly, WrittenOnceQuerySet
 from listening.models import Study
-from synth.models import Clip, Configuration, Leased, Sentence
-
-
-class AppendOnly(models.Model):
-    """A row that is written once. Every way to change it through Django is refused."""
-
-    class Meta:
-        abstract = True
-
-    class WrittenOnce(Exception):
-        pass
-
-    def save(self, *args, **kwargs):
-        if self.pk is not None:
-            raise self.WrittenOnce(f"a {self._meta.verbose_name} is never changed: write a new one")
-        super().save(*args, **kwargs)
-
-    def delete(self, *args, **kwargs):
-        raise self.WrittenOnce(f"a {self._meta.verbose_name} is never deleted")
-
-
-class WrittenOnceQuerySet(models.QuerySet):
-    def update(self, **kwargs):
-        raise AppendOnly.WrittenOnce(f"a {self.model._meta.verbose_name} is never changed: write a new one")
-
-    def delete(self):
-        raise AppendOnly.WrittenOnce(f"a {self.model._meta.verbose_name} is never deleted")
+from synth.models import Configuration, Sentence
 
 
 class Corpus(models.Model):
@@ -137,20 +109,6 @@ class Use(AppendOnly):
         constraints = [models.UniqueConstraint(fields=["lever", "draw", "sentence"], name="one_use_of_each")]
 
 
-class Measurement(Leased):
-    """What the metrics say of one clip of one sentence. Identical sound reuses it; another identity never does."""
-
-    clip = models.ForeignKey(Clip, on_delete=models.PROTECT, related_name="measurements")
-    sentence = models.ForeignKey(Sentence, on_delete=models.PROTECT)
-    identity = models.CharField(max_length=300)
-    scores = models.JSONField(default=dict)
-    seconds = models.FloatField(null=True, help_text="Time the scoring took.")
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["clip", "sentence", "identity"], name="one_measurement_of_each")]
-        indexes = [models.Index(fields=["state", "due_at"])]
-
-
 class Look(AppendOnly):
     """A planned moment at which evidence was read, and what it was. Between looks it is sealed."""
 
@@ -184,32 +142,6 @@ class Verdict(AppendOnly):
     objects = WrittenOnceQuerySet.as_manager()
 
 
-class Token(models.Model):
-    """A machine's key to the API; only its hash is kept."""
-
-    class Kind(models.TextChoices):
-        WORKER = "worker"
-        READER = "reader"
-        ENGINEER = "engineer"
-
-    name = models.CharField(max_length=120, unique=True)
-    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.WORKER)
-    sha256 = models.CharField(max_length=64, unique=True)
-    created_at = models.DateTimeField(default=timezone.now)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-
-    @classmethod
-    def hashed(cls, secret: str) -> str:
-        return hashlib.sha256(secret.encode()).hexdigest()
-
-    @classmethod
-    def issue(cls, name: str, kind: str) -> str:
-        """Makes (or renews) the token of this name and returns its secret, which is shown once."""
-        secret = f"ew_{secrets.token_urlsafe(32)}"
-        cls.objects.update_or_create(name=name, defaults={"kind": kind, "sha256": cls.hashed(secret), "revoked_at": None})
-        return secret
-
-
 class AuditEntry(AppendOnly):
     """What happened, in plain words; `manage.py up` prints these as they come."""
 
@@ -218,11 +150,3 @@ class AuditEntry(AppendOnly):
     actor = models.CharField(max_length=120, default="earwitness")
     text = models.TextField()
     objects = WrittenOnceQuerySet.as_manager()
-
-
-class Tending(models.Model):
-    """The lease that keeps `manage.py tend` to one instance, however many are started."""
-
-    name = models.CharField(max_length=40, unique=True, default="tend")
-    holder = models.UUIDField()
-    until = models.DateTimeField()

@@ -1,0 +1,140 @@
+"""Closer looks that are shown and decide nothing: parity of two recordings, a language model's scorecard.
+
+They are asked for once the automatic look has read its evidence, and nothing that decides imports this module.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import asdict
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from gate import identity, judges
+from gate.metrics import parity
+from gate.models import Comparison, Judgement, Lever
+from synth import clips, queue
+from synth.heart import Heart
+from synth.models import Clip, Leased, Sentence
+
+log = logging.getLogger("earwitness.annotations")
+MOST_COMPARED = 100
+
+
+def _pairs(lever: Lever) -> list[tuple[Sentence, Clip, Clip]]:
+    """(sentence, parent's clip, candidate's clip) of the first replicate, in the draw's order."""
+    arms: dict[int, dict[int, Clip]] = defaultdict(dict)
+    for render in identity.renders(lever):
+        if render.replicate == 0 and render.clip:
+            arms[render.sentence_id][render.configuration_id] = render.clip
+    found = []
+    for sentence in lever.draw.sentences():
+        both = arms.get(sentence.pk, {})
+        if lever.parent_id in both and lever.candidate_id in both:
+            found.append((sentence, both[lever.parent_id], both[lever.candidate_id]))
+    return found
+
+
+def _different(lever: Lever) -> list[tuple[Sentence, Clip, Clip]]:
+    """Pairs that should be one sound and are not; only a lever that says so should be near-identical."""
+    if not lever.wanted["claims_identical"]:
+        return []
+    return [(s, a, b) for s, a, b in _pairs(lever) if a.pk != b.pk][:MOST_COMPARED]
+
+
+def want(lever: Lever) -> None:
+    """Asks for whatever there is to see closer; asking twice is asking once."""
+    for _, first, second in _different(lever):
+        Comparison.objects.get_or_create(first=first, second=second)
+    judge = judges.configured()
+    if judge is not None:
+        for sentence, first, second in _pairs(lever)[: settings.JUDGE_SENTENCES]:
+            for clip in (first, second):
+                Judgement.objects.get_or_create(clip=clip, sentence=sentence, judge=judge.name)
+
+
+def _do(model: type[Any], work: Any, store: Any) -> bool:
+    """Claims one row and does it; False when there was none."""
+    unit = queue.claim(model.objects.order_by("pk"), timezone.now())
+    if unit is None:
+        return False
+    heart = Heart(lambda: queue.beat(model, unit.lease, timezone.now()), (queue.Lost,), at_end=connection.close)
+    heart.start()
+    try:
+        result = work(unit)
+    except Exception as error:  # noqa: BLE001 - told on the row; nothing waits for it
+        if not isinstance(error, judges.JudgeFailed):
+            log.exception("%s %s could not be done", model.__name__.lower(), unit.pk)
+        try:
+            queue.fail(
+                model,
+                unit.lease,
+                timezone.now(),
+                str(error) if isinstance(error, judges.JudgeFailed) else f"{type(error).__name__}: {error}",
+            )
+        except queue.Lost:
+            pass
+        return True
+    finally:
+        heart.stop()
+    try:
+        queue.finish(model, unit.lease, timezone.now(), lambda row: store(row, result))
+    except queue.Lost:
+        pass
+    return True
+
+
+def compare_one() -> bool:
+    def work(unit: Comparison) -> dict[str, Any]:
+        a, b = clips.samples(unit.first), clips.samples(unit.second)
+        return asdict(parity.compare(a.samples, a.sample_rate, b.samples, b.sample_rate))
+
+    def store(unit: Comparison, figures: dict[str, Any]) -> None:
+        unit.figures = figures
+        unit.save(update_fields=["figures"])
+
+    return _do(Comparison, work, store)
+
+
+def judge_one() -> bool:
+    judge = judges.configured()
+    if judge is None:
+        return False
+
+    def work(unit: Judgement) -> judges.Scorecard:
+        sound = clips.samples(unit.clip)
+        return judges.read(judge.judge(judges.Request(sound.samples, sound.sample_rate, unit.sentence.text, unit.sentence.language)))
+
+    def store(unit: Judgement, card: judges.Scorecard) -> None:
+        unit.scorecard = card.model_dump()
+        unit.save(update_fields=["scorecard"])
+
+    return _do(Judgement, work, store)
+
+
+def comparisons(lever: Lever) -> list[dict[str, Any]]:
+    """What was found of a lever's differing pairs, in the draw's order."""
+    wanted = _different(lever)
+    found = {(c.first_id, c.second_id): c for c in Comparison.objects.filter(first__in={a.pk for _, a, _ in wanted})}
+    rows = ((s, found.get((a.pk, b.pk))) for s, a, b in wanted)
+    return [{"sentence": s.text, "state": c.state, "error": c.error, **c.figures} for s, c in rows if c]
+
+
+def judgements(lever: Lever) -> list[dict[str, Any]]:
+    """Scorecards of a lever's clips, parent's and candidate's beside each other."""
+    wanted = _pairs(lever)
+    found: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
+    for row in Judgement.objects.filter(clip__in={c.pk for _, a, b in wanted for c in (a, b)}).order_by("judge"):
+        found[row.clip_id, row.sentence_id].append(row)
+    out = []
+    for sentence, *both in wanted:
+        for arm, clip in zip(("parent", "candidate"), both, strict=True):
+            for row in found.get((clip.pk, sentence.pk), []):
+                settled = row.state in (Leased.State.DONE, Leased.State.FAILED)
+                said = {"transcription": None, "error": row.error if settled else "", **row.scorecard}
+                out.append({"sentence": sentence.text, "arm": arm, "judge": row.judge, **said})
+    return out

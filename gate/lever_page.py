@@ -1,0 +1,68 @@
+"""What the page of a lever shows: its status while it moves, the evidence of the looks so far, its sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gate import annotations, charts, export, progress, reasons
+from gate.models import Lever, Look
+from synth import configuration as schema
+
+
+def status(found: Lever) -> dict:
+    verdict = found.verdict
+    return {
+        "lever": found,
+        "bars": progress.bars(found),
+        "verdict": verdict,
+        "words": reasons.VERDICTS.get(verdict.verdict) if verdict else "",
+    }
+
+
+def evidence(found: Lever) -> dict:
+    """What the looks so far have read; nothing between looks."""
+    looks = list(Look.objects.filter(plan__lever=found).order_by("pk"))
+    if not looks:
+        return {"looks": []}
+    newest, first = looks[-1].evidence, looks[0].evidence
+    facts = newest["endpoints"]
+    return {
+        "looks": looks, "facts": first, "newest": newest, "peculiar": peculiar(first["arms"]),
+        "lengthened": f"{charts.signed(sum(p['estimate'] or 0 for p in first.get('length_parts', [])))} s",
+        "endpoints": [{"fact": f, "chart": charts.interval(f), "shown": charts.shown(f)} for f in facts],
+    }  # fmt: skip
+
+
+def _sentences(found: Lever) -> list[dict]:
+    """Per sentence, both arms' first replicate."""
+    table: dict[int, dict] = {}
+    for row in export.clip_rows(found):
+        if row["replicate"] == 0:
+            table.setdefault(row["place"], {"place": row["place"], "sentence": row["sentence"]})[row["arm"]] = row
+    return list(table.values())
+
+
+def peculiar(arms: dict[str, Any]) -> list[dict[str, Any]]:
+    """Catastrophes and flags of both arms beside each other, with what each means."""
+    rows = []
+    for kind, words in (("catastrophes", reasons.CATASTROPHES), ("flags", reasons.FLAGS)):
+        counts = [arms[arm].get(kind, {}) for arm in ("parent", "candidate")]
+        for name in sorted(counts[0].keys() | counts[1].keys()):
+            parent, candidate = (c.get(name, 0) for c in counts)
+            text = words.get(name, name)
+            rows.append({"name": name, "kind": kind.removesuffix("s"), "words": text, "parent": parent, "candidate": candidate})
+    return rows
+
+
+def whole(found: Lever) -> dict[str, Any]:
+    verdict, plan = found.verdict, found.plan
+    unsealed = bool(plan) and export.clips_unsealed(found)
+    return status(found) | evidence(found) | {
+        "changes": schema.difference(found.candidate.parsed(), found.parent.parsed()), "plan": plan,
+        "history": found.history.order_by("-pk")[:50],
+        "reasons": [(code, *reasons.explain(code)) for code in verdict.reasons] if verdict else [],
+        "clips": _sentences(found) if unsealed else None,
+        "comparisons": annotations.comparisons(found) if unsealed else [],
+        "judgements": annotations.judgements(found) if unsealed else [],
+        "votes_open": found.study is not None and verdict is not None,
+    }  # fmt: skip
