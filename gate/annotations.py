@@ -62,7 +62,7 @@ def _do(model: type[Any], work: Any, store: Any) -> bool:
     unit = queue.claim(model.objects.order_by("pk"), timezone.now())
     if unit is None:
         return False
-    heart = Heart(lambda: queue.beat(model, unit.lease, timezone.now()), (queue.Lost,), at_end=connection.close)
+    heart = Heart(lambda: queue.beat(model, unit.lease, timezone.now()), (queue.Lost,), at_end=lambda: connection.close())
     heart.start()
     try:
         result = work(unit)

@@ -101,7 +101,7 @@ class FasterWhisper:
     @staticmethod
     def identify(folder: Path) -> str:
         library = f"faster-whisper-{version('faster-whisper')}+ctranslate2-{version('ctranslate2')}"
-        return f"{library}/{file_hash(folder / 'model.bin')}/int8/{SETTINGS}/{resample.IDENTITY}"
+        return f"{library}/{file_hash(folder / 'model.bin')}/int8/{SETTINGS}/{resample.identity()}"
 
     def transcribe(self, samples: npt.NDArray[np.float32], sample_rate: int, language: str) -> Transcript:
         if len(samples) < SHORTEST_S * sample_rate:
@@ -138,7 +138,7 @@ class MlxWhisper:
         library = f"mlx-audio-{version('mlx-audio')}+mlx-{version('mlx')}"
         weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.npz"))
         precision = "float16" if platform.system() == "Darwin" else "float32"
-        return f"{library}/{'+'.join(file_hash(file) for file in weights)}/{precision}/{SETTINGS}/{resample.IDENTITY}"
+        return f"{library}/{'+'.join(file_hash(file) for file in weights)}/{precision}/{SETTINGS}/{resample.identity()}"
 
     def transcribe(self, samples: npt.NDArray[np.float32], sample_rate: int, language: str) -> Transcript:
         if len(samples) < SHORTEST_S * sample_rate:

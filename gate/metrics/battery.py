@@ -119,7 +119,8 @@ def score(
     quality = dnsmos.score(samples, sample_rate)
     shown: list[tuple[str, Callable[[], bool]]] = [
         ("clipped", lambda: defects.clipped(samples)), ("dc_offset", lambda: defects.offset(samples)),
-        ("narrow_band", lambda: sample_rate < dnsmos.RATE), ("unusual_rate", lambda: sample_rate > USUAL_RATE), ("ends_abruptly", lambda: cut), ("seam_clicks", lambda: clicks > 0),
+        ("narrow_band", lambda: sample_rate < dnsmos.RATE), ("unusual_rate", lambda: sample_rate > USUAL_RATE),
+        ("ends_abruptly", lambda: cut), ("seam_clicks", lambda: clicks > 0),
         ("dnsmos_sampled", lambda: quality.sampled),
     ]  # fmt: skip
     active = level.active_level(samples, sample_rate)

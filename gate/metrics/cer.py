@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from rapidfuzz.distance import Levenshtein
@@ -44,13 +45,13 @@ def character_errors(reference: str, hypothesis: str, language: str) -> Characte
     ref, hyp = (textnorm.normalise(text, language) for text in (reference, hypothesis))
     if not ref:
         raise InvalidReference(f"the reference {reference!r} is empty after normalisation")
-    kinds = {"replace": 0, "delete": 0, "insert": 0}
-    for operation in Levenshtein.editops(ref, hyp):
-        kinds[operation.tag] += 1
-    edits = sum(kinds.values())
-    soft = [textnorm.normalise(text, language, lenient=True) for text in (reference, hypothesis)]
+    if ref == hyp:
+        return CharacterErrors(0, 0, 0, 0, len(ref), ref.count(" "), 0.0, 0.0, 0.0, 0.0)
+    kinds = Counter(tag for tag, _, _ in Levenshtein.editops(ref, hyp).as_list())
+    edits = kinds.total()
     return CharacterErrors(
         substitutions=kinds["replace"], deletions=kinds["delete"], insertions=kinds["insert"], edits=edits,
         reference_length=len(ref), reference_spaces=ref.count(" "), cer=edits / len(ref), capped=min(1.0, edits / len(ref)),
-        no_space=_rate(ref.replace(" ", ""), hyp.replace(" ", "")), lenient=_rate(*soft),
+        no_space=_rate(ref.replace(" ", ""), hyp.replace(" ", "")),
+        lenient=_rate(textnorm.soften(ref), textnorm.soften(hyp)),
     )  # fmt: skip

@@ -65,7 +65,7 @@ def model_path() -> Path:
 @cache
 def identity() -> str:
     model = hashlib.sha256(model_path().read_bytes()).hexdigest()[:12]
-    return f"dnsmos-p835/{model}/level{level.TARGET_DBFS:g}/end-aligned,at-most-{MOST_WINDOWS}/{resample.IDENTITY}"
+    return f"dnsmos-p835/{model}/level{level.TARGET_DBFS:g}/end-aligned,at-most-{MOST_WINDOWS}/{resample.identity()}"
 
 
 @cache
@@ -102,7 +102,7 @@ def starts(length: int, published: bool) -> list[int]:
 
 
 def _score(samples: npt.NDArray[np.float32], published: bool) -> Score:
-    """One window at a time: on a CPU a batch of eight takes twice as long a window (bench/metrics.py)."""
+    """One window at a time: on a CPU a batch costs as much a window, and holds eight times the memory (bench/metrics.py)."""
     filled = tile(samples)
     places = starts(len(filled), published)
     raw = np.concatenate([_session().run(None, {"input_1": filled[None, k : k + WINDOW]})[0] for k in places]).astype(np.float64)

@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy import fft
 
 WARNING = "Made for output that should be near-identical. It does not judge speech that was sampled anew, and decides nothing."
 #: Beyond these the two are not takes of one thing, and no number is given.
@@ -42,9 +43,9 @@ class Parity:
 
 def shift_between(first: Samples, second: Samples, widest: int) -> int:
     """By how many samples the second is later, at the peak of the cross-correlation within +-`widest`."""
-    size = 1 << (len(first) + len(second) - 1).bit_length()
-    a, b = (np.fft.rfft(np.asarray(x, dtype=np.float64), size) for x in (first, second))
-    correlation = np.fft.irfft(np.conj(a) * b, size)
+    size = fft.next_fast_len(max(len(first), len(second)) + widest + 1, real=True)  # circular: only lags up to `widest` must not wrap
+    a, b = (fft.rfft(np.asarray(x, dtype=np.float32), size) for x in (first, second))
+    correlation = fft.irfft(np.conj(a) * b, size)
     lags = np.concatenate([np.arange(0, widest + 1), np.arange(-widest, 0)])
     return int(lags[int(np.argmax(correlation[lags]))])
 
@@ -66,7 +67,8 @@ def mel_power(samples: Samples, sample_rate: int) -> npt.NDArray[np.float64]:
     padded = np.pad(np.asarray(samples, dtype=np.float64), FFT // 2, mode="reflect")
     window = np.hanning(FFT + 1)[:-1]
     frames = np.lib.stride_tricks.sliding_window_view(padded, FFT)[::HOP]
-    power = np.abs(np.fft.rfft(frames * window, axis=1)) ** 2
+    spectrum = fft.rfft(frames * window, axis=1)
+    power = spectrum.real**2 + spectrum.imag**2
     mels: npt.NDArray[np.float64] = power @ _filters(sample_rate).T
     return mels
 
