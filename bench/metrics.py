@@ -145,7 +145,7 @@ def metrics(folder: Path) -> None:
 def _environment(folder: Path) -> dict[str, str]:
     return os.environ | {
         "EARWITNESS_VAR": str(folder), "EARWITNESS_MODELS": str(MODELS), "EARWITNESS_ENV": "system", "DATABASE_URL": "",
-        "REDIS_URL": os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/14"), "OMP_NUM_THREADS": "1", "SECRET_KEY": "bench",
+        "REDIS_URL": os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/14"), "OMP_NUM_THREADS": "1",
     }  # fmt: skip
 
 

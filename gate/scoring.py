@@ -194,7 +194,7 @@ def _batch(scorer: Scorer, ears: Ears, language: str) -> ScoringBatch:
             except queue.Lost:
                 pass  # between two clips; storing the result will tell
 
-    heart = Heart(beat, (queue.Lost,), at_end=lambda: connection.close())
+    heart = Heart(beat, (queue.Lost,), at_end=lambda: connection.close())  # the thread's own connection
     heart.start()
     try:
         older, new = canaries(ears, language)

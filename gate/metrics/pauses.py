@@ -36,9 +36,10 @@ class Pauses:
 def frame_levels(samples: npt.NDArray[np.floating], sample_rate: int) -> npt.NDArray[np.float64]:
     """RMS of each whole 10 ms frame, dBFS; silence is -inf."""
     size = sample_rate * FRAME_MS // 1000
-    frames = np.asarray(samples, dtype=np.float64)[: len(samples) // size * size].reshape(-1, size)
+    frames = np.asarray(samples)[: len(samples) // size * size].reshape(-1, size)
+    squares = np.einsum("ij,ij->i", frames, frames, dtype=np.float64, casting="safe")  # no copy of the clip in double precision
     with np.errstate(divide="ignore"):
-        levels: npt.NDArray[np.float64] = 10 * np.log10(np.mean(frames**2, axis=1))
+        levels: npt.NDArray[np.float64] = 10 * np.log10(squares / size)
     return levels
 
 

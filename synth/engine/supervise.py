@@ -37,15 +37,22 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
     """The child's environment: a real BLAS on Linux (the mlx-cpu wheel links the reference one), no hub unless asked."""
     kept = {name: value for name, value in os.environ.items() if name != "EARWITNESS_TOKEN"}  # a model's code needs no key to the host
     result = {**kept, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"), **extra}
-    blas = fast_blas()
-    if blas and "LD_PRELOAD" not in result:
-        result["LD_PRELOAD"] = preloadable(blas)
-        # MKL's results depend on its number of threads, which follows the processors a process may use: pinned, so that a hash
-        # can be compared between processes. STRICT makes them independent of a buffer's alignment, too.
-        threads = str(min(8, os.cpu_count() or 1))
-        for name, value in (("MKL_CBWR", "AUTO,STRICT"), ("MKL_DYNAMIC", "FALSE"), ("MKL_NUM_THREADS", threads)):
-            result.setdefault(name, value)
+    if "LD_PRELOAD" not in result:
+        result = blas_settings(min(8, os.cpu_count() or 1)) | result
     return result
+
+
+def blas_settings(threads: int) -> dict[str, str]:
+    """Variables that give a process on Linux a real BLAS, always of as many threads; nothing elsewhere.
+
+    MKL's results depend on its number of threads, which follows the processors a process may use: pinned, so that a hash can be
+    compared between processes. STRICT makes them independent of a buffer's alignment, too.
+    """
+    blas = fast_blas()
+    if not blas:
+        return {}
+    pinned = {"MKL_CBWR": "AUTO,STRICT", "MKL_DYNAMIC": "FALSE", "MKL_NUM_THREADS": str(threads)}
+    return {"LD_PRELOAD": preloadable(blas), **pinned}
 
 
 def fast_blas() -> str:

@@ -305,3 +305,9 @@ def test_the_page_says_how_far_the_speech_parts_are(signed_in, settings, tmp_pat
         (tmp_path / "run" / "install.json").write_text(json.dumps(found))
     assert says in signed_in.get("/").content.decode()
     assert signed_in.get("/machine/").status_code == 200
+
+
+def test_every_catastrophe_and_flag_is_documented():
+    page = (Path(live.BASE_DIR) / "docs" / "metrics.md").read_text()
+    for code, sentence in (reasons.CATASTROPHES | reasons.FLAGS).items():
+        assert f"| `{code}` | {sentence} |" in page, code

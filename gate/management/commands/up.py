@@ -25,6 +25,7 @@ from gate import demonstration, views
 from gate.models import AuditEntry, Measurement, Token
 from listening.models import Invitation, Panel
 from synth import queue
+from synth.engine import supervise
 from synth.models import Preflight, RenderGroup, TimedBlock
 
 
@@ -204,7 +205,8 @@ class Command(BaseCommand):
                 "scorer",
                 [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--pool", "solo", "--queues", "score", "--hostname",
                  "score@%h", "--prefetch-multiplier", "1", "--loglevel", "WARNING", "--without-gossip", "--without-mingle"],
-                {"EARWITNESS_WORKER_NAME": WORKER, "OMP_NUM_THREADS": "1"},
+                # the BLAS is for mlx-audio's recognisers; on a Mac, and for the others, it makes no difference
+                {"EARWITNESS_WORKER_NAME": WORKER, "OMP_NUM_THREADS": "1"} | supervise.blas_settings(1),
                 signal.SIGKILL,
             )
         )  # fmt: skip
