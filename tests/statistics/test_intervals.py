@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gate.statistics.intervals import MeanInterval, mean_interval
+from gate.statistics.intervals import MeanInterval, mean_interval, percentile_display
 
 
 def test_the_t_part_is_scipys_confidence_interval():
@@ -62,3 +62,18 @@ def test_its_size_at_the_margin_is_what_it_says():
         d = np.where(rng.random(300) < 0.02, 1.0, 0.0) + rng.normal(0, 0.03, 300)
         passed += mean_interval(d).upper < 0.02
     assert passed / trials < 0.035 + 2 * math.sqrt(0.035 * 0.965 / trials)
+
+
+def test_the_display_interval_is_what_the_percentile_bootstrap_shows():
+    rng = np.random.default_rng(4)
+    d = np.where(rng.random(300) < 0.03, 0.8, 0.0) + rng.normal(0, 0.05, 300)
+    found = percentile_display(d)
+    means = np.concatenate([d[rng.integers(0, 300, (2000, 300))].mean(axis=1) for _ in range(20)])
+    se = d.std() / math.sqrt(300)
+    assert (found.lower, found.upper) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.04 * se)
+    assert found.estimate == pytest.approx(d.mean())
+
+
+@pytest.mark.parametrize(("data", "reason"), [([], "no_data"), ([0.1], "one_value"), ([0.1, math.nan], "not_finite"), ([0.1, 0.1], "")])
+def test_the_display_interval_of_degenerate_data(data, reason):
+    assert percentile_display(data).reason == reason
