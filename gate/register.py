@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,24 +13,17 @@ from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gate import history, policy
-from gate.metrics import textnorm
 from gate.models import Corpus, Lever
+from gate.sentences import Text, sentence_digest, spoken
 from gate.specfile import plain
 from synth import bell
 from synth import configuration as schema
 from synth.configuration import Refused, refusal
 from synth.models import Configuration, Leased, Preflight, Sentence
 
-CURRENCY = re.compile(r"[%$€£¥₹₩]")
-
 
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Text(Part):
-    text: str
-    spoken_refs: list[str] = []
 
 
 class Sentences(Part):
@@ -67,12 +58,6 @@ class Checked:
     plan: policy.Plan
 
 
-def sentence_digest(text: str, language: str) -> str:
-    """Identity of a sentence: 16 hex digits over its lenient normal form without spaces, so that spellings are one sentence."""
-    form = textnorm.normalise(text, language, lenient=True).replace(" ", "")
-    return hashlib.sha256(f"{language}:{form}".encode()).hexdigest()[:16]
-
-
 def _parent(spec: Spec) -> schema.Configuration:
     if isinstance(spec.parent, dict):
         return schema.parse(spec.parent, "parent")
@@ -96,25 +81,6 @@ def _candidate(spec: Spec, parent: schema.Configuration) -> schema.Configuration
     body = parent.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     body.pop("expect_bit_exact", None)
     return schema.parse({**body, "name": spec.lever, "parent": parent.name, "note": "", **(spec.change or {})}, "change")
-
-
-def _spoken(item: str | Text, language: str) -> Text:
-    text = Text(text=item) if isinstance(item, str) else item
-    shown = text.text if len(text.text) <= 60 else text.text[:57] + "..."
-    try:
-        form = textnorm.normalise(text.text, language)
-    except textnorm.NotText as error:
-        raise Refused("sentence_not_text", f"The sentence {shown!r} is not text: {error}.", "sentences") from error
-    if not form:
-        raise Refused("sentence_empty", f"The sentence {shown!r} has nothing to say: remove it.", "sentences")
-    unsayable = any(unicodedata.category(c) == "Nd" for c in text.text) or CURRENCY.search(text.text)
-    if unsayable and not text.spoken_refs:
-        raise Refused(
-            "sentence_needs_spoken_refs",
-            f"The sentence {shown!r} has digits or signs that can be read in several ways: write them out, or add spoken_refs.",
-            "sentences",
-        )
-    return text
 
 
 def _sentences(spec: Spec) -> tuple[list[Text], list[str]]:
@@ -141,7 +107,7 @@ def _sentences(spec: Spec) -> tuple[list[Text], list[str]]:
             )
         rows = list(corpus.sentences.all())
         return [Text(text=s.text, spoken_refs=s.spoken_refs) for s in rows], [s.digest for s in rows]
-    texts = [_spoken(item, language) for item in spec.sentences.texts]
+    texts = [spoken(item, language) for item in spec.sentences.texts]
     first: dict[str, str] = {}
     for text in texts:
         digest = sentence_digest(text.text, language)
