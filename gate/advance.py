@@ -185,8 +185,12 @@ def _to_scoring(lever: Lever) -> None:
     if not identity.identical(lever).settled:
         for render in identity.renders(lever):
             if render.clip_id:
-                Measurement.objects.get_or_create(
+                row, _ = Measurement.objects.get_or_create(
                     clip_id=render.clip_id, sentence_id=render.sentence_id, identity=lever.plan.body["metrics"]
+                )
+                # What failed for an earlier lever is tried again for this one: the scorer may have been mended.
+                Measurement.objects.filter(pk=row.pk, state=Leased.State.FAILED).update(
+                    state=Leased.State.QUEUED, attempts=0, due_at=timezone.now(), rung_at=None, error="", settled_at=None
                 )
         history.note(lever, "all clips are there; they are measured now")
     else:
@@ -195,11 +199,9 @@ def _to_scoring(lever: Lever) -> None:
 
 
 def _ring_scoring() -> None:
-    from gate.tasks import SCORED, score_batch
+    from gate.tasks import score_batch
 
-    bell.ring(Measurement, score_batch)
-    for model, task in SCORED.items():
-        bell.ring(model, task)
+    bell.ring(Measurement.objects.all(), score_batch)
 
 
 def _scored(lever: Lever) -> bool:
@@ -221,9 +223,16 @@ def _scored(lever: Lever) -> bool:
 
 
 def _look_closer(lever: Lever) -> None:
-    """Annotations, asked for after the look: nothing waits for them and nothing is decided by them."""
-    annotations.want(lever)
-    transaction.on_commit(_ring_scoring)
+    """Annotations, asked for once the look is committed: nothing waits for them and nothing can fail by them."""
+
+    def ask() -> None:
+        try:
+            annotations.want(lever)
+            annotations.ring()
+        except Exception:  # noqa: BLE001 - a judge that can't be made must not hold a verdict
+            log.exception("annotations of %s could not be asked for", lever.slug)
+
+    transaction.on_commit(ask)
 
 
 def _look(lever: Lever, kind: str, number: int, facts: dict) -> Look:

@@ -14,10 +14,10 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from gate import identity, judges
+from gate import identity, judges, scoring
 from gate.metrics import parity
 from gate.models import Comparison, Judgement, Lever
-from synth import clips, queue
+from synth import bell, clips, queue
 from synth.heart import Heart
 from synth.models import Clip, Leased, Sentence
 
@@ -57,9 +57,20 @@ def want(lever: Lever) -> None:
                 Judgement.objects.get_or_create(clip=clip, sentence=sentence, judge=judge.name)
 
 
-def _do(model: type[Any], work: Any, store: Any) -> bool:
-    """Claims one row and does it; False when there was none."""
-    unit = queue.claim(model.objects.order_by("pk"), timezone.now())
+def ring() -> None:
+    """One message for each closer look that waits; none for a judge that is not the site's any more."""
+    from gate.tasks import compare_one, judge_one
+
+    bell.ring(Comparison.objects.all(), compare_one)
+    judge = judges.configured()
+    if judge is not None:
+        bell.ring(Judgement.objects.filter(judge=judge.name), judge_one)
+
+
+def _do(rows: Any, work: Any, store: Any) -> bool:
+    """Claims one of the rows and does it; False when there was none, or while a timed pass wants this host for itself."""
+    model = rows.model
+    unit = None if scoring.a_block_runs_here() else queue.claim(rows.order_by("pk"), timezone.now())
     if unit is None:
         return False
     heart = Heart(lambda: queue.beat(model, unit.lease, timezone.now()), (queue.Lost,), at_end=lambda: connection.close())
@@ -97,7 +108,7 @@ def compare_one() -> bool:
         unit.figures = figures
         unit.save(update_fields=["figures"])
 
-    return _do(Comparison, work, store)
+    return _do(Comparison.objects.all(), work, store)
 
 
 def judge_one() -> bool:
@@ -107,13 +118,13 @@ def judge_one() -> bool:
 
     def work(unit: Judgement) -> judges.Scorecard:
         sound = clips.samples(unit.clip)
-        return judges.read(judge.judge(judges.Request(sound.samples, sound.sample_rate, unit.sentence.text, unit.sentence.language)))
+        return judges.ask(judge, judges.Request(sound.samples, sound.sample_rate, unit.sentence.text, unit.sentence.language))
 
     def store(unit: Judgement, card: judges.Scorecard) -> None:
         unit.scorecard = card.model_dump()
         unit.save(update_fields=["scorecard"])
 
-    return _do(Judgement, work, store)
+    return _do(Judgement.objects.filter(judge=judge.name), work, store)
 
 
 def comparisons(lever: Lever) -> list[dict[str, Any]]:
@@ -130,11 +141,14 @@ def judgements(lever: Lever) -> list[dict[str, Any]]:
     found: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
     for row in Judgement.objects.filter(clip__in={c.pk for _, a, b in wanted for c in (a, b)}).order_by("judge"):
         found[row.clip_id, row.sentence_id].append(row)
-    out = []
+    judge, out = judges.configured(), []
+    asked = judge.name if judge else ""
     for sentence, *both in wanted:
         for arm, clip in zip(("parent", "candidate"), both, strict=True):
             for row in found.get((clip.pk, sentence.pk), []):
                 settled = row.state in (Leased.State.DONE, Leased.State.FAILED)
+                if not settled and row.judge != asked:
+                    continue  # of a judge the site has no more: it will never be answered
                 said = {"transcription": None, "error": row.error if settled else "", **row.scorecard}
                 out.append({"sentence": sentence.text, "arm": arm, "judge": row.judge, **said})
     return out

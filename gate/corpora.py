@@ -154,7 +154,8 @@ RETROFLEX, ASPIRATED = "टठडढणड़ढ़ष", "खघछझठढथ�
 def strata(text: str, language: str, spoken_refs: Sequence[str] = ()) -> tuple[str, ...]:
     """What kinds of sentence it is: a length band, question or exclamation, digits, code-mix; for Hindi its hard consonants."""
     form = textnorm.normalise(text, language)
-    found = [next((name for name, end in BANDS.items() if len(form) <= end), "near-30-s")]
+    length = len(form) * (2 if language in ("ja", "zh", "ko") else 1)  # a character of these takes twice as long to say
+    found = [next((name for name, end in BANDS.items() if length <= end), "near-30-s")]
     last = text.rstrip(" \"'”’」").rstrip()[-1:]
     found += ["question"] if last in "?？" and last else ["exclamation"] if last in "!！" and last else []
     if any(unicodedata.category(c) == "Nd" for c in text):

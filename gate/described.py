@@ -24,15 +24,19 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _errors(rows: list[Row]) -> dict[str, Any]:
-    """Other averages of the same transcripts; none of them gates."""
-    counted = [r.scores["details"]["cer"] for r in rows if r.scores and not r.scores["failed"] and "details" in r.scores]
-    length = sum(c["reference_length"] for c in counted)
+    """Other averages of the same transcripts, capped at 1 as the gate's; a failed clip is wholly wrong here, too. None of them gates."""
+    counted = [r.scores.get("details", {}).get("cer") if r.scores else None for r in rows]
+    heard = [c for c in counted if c]
+    length = sum(c["reference_length"] for c in heard)
+
+    def capped(name: str) -> float | None:
+        return _mean([min(1.0, c[name]) if c else battery.WORST_CER for c in counted]) if heard else None
+
     return {
-        "outliers": sum(r.cer > battery.OUTLIER_CER for r in rows),
-        "cer_no_space": _mean([c["no_space"] for c in counted]),
-        "cer_lenient": _mean([c["lenient"] for c in counted]),
-        "cer_of_all_characters": sum(c["edits"] for c in counted) / length if length else None,
-    }
+        "outliers": sum(r.cer > battery.OUTLIER_CER for r in rows), "cer_no_space": capped("no_space"), "cer_lenient": capped("lenient"),
+        # Of a clip that failed nobody counted characters: this one is of those that could be heard.
+        "cer_of_all_characters": sum(min(c["edits"], c["reference_length"]) for c in heard) / length if length else None,
+    }  # fmt: skip
 
 
 def arms(table: Table) -> dict[str, dict[str, Any]]:
@@ -84,7 +88,7 @@ def disagreement(table: Table, plan: policy.Plan, language: str) -> dict[str, An
         return None
     texts = [(r.scores["transcript"], r.scores["second_transcript"]) for r in rows]  # type: ignore[index]
     differ = sum(textnorm.normalise(a, language) != textnorm.normalise(b, language) for a, b in texts)
-    interval = mean_interval(_per_sentence(table, _second), plan.tail)
+    interval = mean_interval(_per_sentence(table, _second), plan.share)
     return {
         "clips": len(rows), "differ": differ, "estimate": finite(interval.estimate), "lower": finite(interval.lower),
         "upper": finite(interval.upper), "margin": plan.margins.cer,

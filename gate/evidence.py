@@ -54,7 +54,7 @@ def _differences(table: measured.Table) -> dict[str, Any]:
 
 
 def _endpoints(plan: policy.Plan, d: dict[str, Any], clips: int) -> list[tuple[Endpoint, Interval]]:
-    m, tail = plan.margins, plan.tail
+    m, tail = plan.margins, plan.share
     floor_met = d["n"] >= plan.floor.sentences and clips >= plan.floor.clips
     why = "" if floor_met else "below_floor"
 
@@ -81,7 +81,7 @@ def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]
         found = [cap for cap in found if cap in kept]
     elif Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk).exists():
         found.append("unanchored")  # from depth two a comparison with the anchor is needed, and none is rendered yet
-    if lever.plan.body["attempt"] > 1:
+    if lever.plan.body["attempt"] > lever.plan.body.get("reserved", 1):
         found.append("unreserved_attempt")
     below = Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk)
     if below.exists() and not any(b.verdict and b.verdict.verdict == "accepted" for b in below):
@@ -124,7 +124,7 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
         "claims_identical": lever.plan.body["claims_identical"], "missing": missing,
         "endpoints": endpoints, "arms": means, "speed": pace_facts,
         "caps": list(caps(lever, plan, identity)), "metrics": lever.plan.body["metrics"],
-        "length_parts": described.length_parts(table, plan.tail) if table else [], "second": second,
+        "length_parts": described.length_parts(table, plan.share) if table else [], "second": second,
         "warnings": described.warnings(means, second, next((f for f in endpoints if f["name"] == "cer"), None)),
     }  # fmt: skip
     case = Case(
@@ -139,11 +139,11 @@ def human(lever: Lever, plan: policy.Plan, look: int, final: bool) -> tuple[Case
     """The case of human look `look` (from 0): the sealed automatic evidence, and the votes so far at this look's level."""
     stored = Look.objects.get(plan=lever.plan, kind=Look.Kind.AUTOMATIC, number=1).evidence
     cast = pairs.standing_votes(lever.study)
-    tail = plan.tail
+    tail = plan.share
     if len(plan.listening.looks) > 1:
         from scipy.special import ndtr
 
-        tail = float(ndtr(-looks.boundaries(plan.listening.looks, plan.tail)[look]))
+        tail = float(ndtr(-looks.boundaries(plan.listening.looks, plan.share)[look]))
     net = votes.net_preference([v.rater for v in cast], [v.sentence for v in cast], [v.score for v in cast], tail)
     why = _why_not(plan, net)
     endpoint = Endpoint("preference", -net.upper, -net.lower, margin=plan.margins.preference, may_pass=not why, why_open=why)

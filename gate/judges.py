@@ -9,6 +9,9 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +24,7 @@ import soundfile
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+log = logging.getLogger("earwitness.judges")
 GROUP = "earwitness.judges"
 INSTRUCTION = (
     "Listen to this recording of a text-to-speech system. Write down what you hear before you read the expected text, then compare. "
@@ -85,9 +89,11 @@ class HttpJudge:
         try:
             with httpx.stream("POST", self.url, json=body, headers={"Authorization": f"Bearer {self._key}"}, timeout=WAIT_S) as answer:
                 answer.raise_for_status()
-                read = b""
+                read, deadline = b"", time.monotonic() + WAIT_S
                 for part in answer.iter_bytes():
                     read += part
+                    if time.monotonic() > deadline:
+                        raise JudgeFailed(f"The judge gave no answer in {WAIT_S:g} s.")
                     if len(read) > LONGEST_ANSWER:
                         raise JudgeFailed(f"The judge's answer is longer than {LONGEST_ANSWER} bytes.")
         except httpx.HTTPStatusError as error:
@@ -123,5 +129,31 @@ def _made(name: str, url: str, key: str) -> Judge | None:
 
 
 def configured() -> Judge | None:
-    """The site's judge, or None: then nobody is asked."""
-    return _made(settings.JUDGE, settings.JUDGE_URL, settings.JUDGE_KEY)
+    """The site's judge, or None: then nobody is asked. One that can't be made is told in the log and is none."""
+    try:
+        return _made(settings.JUDGE, settings.JUDGE_URL, settings.JUDGE_KEY)
+    except Exception:  # noqa: BLE001 - somebody else's code
+        log.exception("the judge %r can't be made", settings.JUDGE)
+        return None
+
+
+def ask(judge: Judge, request: Request) -> Scorecard:
+    """The judge's scorecard. Raises JudgeFailed; whatever the judge does, in two minutes at most."""
+    answer: list[Any] = []
+
+    def work() -> None:
+        try:
+            answer.append(judge.judge(request))
+        except Exception as error:  # noqa: BLE001 - told below
+            answer.append(error)
+
+    thread = threading.Thread(target=work, daemon=True, name="judge")
+    thread.start()
+    thread.join(WAIT_S)
+    if not answer:
+        raise JudgeFailed(f"The judge gave no answer in {WAIT_S:g} s.")
+    if isinstance(answer[0], JudgeFailed):
+        raise answer[0]
+    if isinstance(answer[0], Exception):
+        raise JudgeFailed(f"The judge failed: {type(answer[0]).__name__}: {answer[0]}.")
+    return read(answer[0])

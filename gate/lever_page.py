@@ -28,7 +28,7 @@ def evidence(found: Lever) -> dict:
     facts = newest["endpoints"]
     return {
         "looks": looks, "facts": first, "newest": newest, "peculiar": peculiar(first["arms"]),
-        "lengthened": f"{charts.signed(sum(p['estimate'] or 0 for p in first.get('length_parts', [])))} s",
+        "lengthened": _lengthened(first.get("length_parts", [])),
         "endpoints": [{"fact": f, "chart": charts.interval(f), "shown": charts.shown(f)} for f in facts],
     }  # fmt: skip
 
@@ -40,6 +40,12 @@ def _sentences(found: Lever) -> list[dict]:
         if row["replicate"] == 0:
             table.setdefault(row["place"], {"place": row["place"], "sentence": row["sentence"]})[row["arm"]] = row
     return list(table.values())
+
+
+def _lengthened(parts: list[dict[str, Any]]) -> str:
+    """The mean change of length of a sentence, or '' where no sentence has both."""
+    known = [p["estimate"] for p in parts if p["estimate"] is not None]
+    return f"{charts.signed(sum(known))} s" if known else ""
 
 
 def peculiar(arms: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,10 +11,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import history, policy
+from gate import draws, history, lineage, policy
 from gate.models import Battery, Draw, Lever, Plan, Use
 from synth import bell
-from synth.configuration import difference, sections
 from synth.models import Render, RenderGroup, Sentence, seed_of
 
 DETERMINISM_CLIPS = 10
@@ -26,9 +25,9 @@ def _draw(lever: Lever, plan: policy.Plan) -> Draw:
     if known:
         return known
     salt = secrets.token_hex(16)
-    digests = sorted(
-        lever.corpus.sentences.values_list("digest", flat=True), key=lambda d: hashlib.sha256(f"{salt}{d}".encode()).hexdigest()
-    )[: plan.sentences]
+    together = list(Lever.objects.filter(campaign=lever.campaign).select_related("parent", "candidate"))
+    found = draws.stock(lever.corpus, together, lever.campaign, plan.purpose)
+    digests = [s.digest for s in draws.draw(found.fresh, draws.check(found, plan), salt)]
     try:
         with transaction.atomic():
             return Draw.objects.create(
@@ -53,24 +52,31 @@ def digest_of(body: dict) -> str:
     return hashlib.sha256(canonical(body).encode()).hexdigest()
 
 
-def attempt_of(lever: Lever) -> int:
-    """1, or more when earlier levers changed the same section of the same parent, in whatever campaign but this one."""
-    mine = sections(difference(lever.candidate.parsed(), lever.parent.parsed()))
-    before = Lever.objects.filter(parent=lever.parent, pk__lt=lever.pk).exclude(campaign=lever.campaign)
-    earlier = before.select_related("candidate", "parent")
-    return 1 + sum(sections(difference(e.candidate.parsed(), e.parent.parsed())) == mine for e in earlier if e.plan)
+def _earlier(lever: Lever) -> list[Plan]:
+    """Plans of the lineage's earlier levers, whatever their campaign but this one; the oldest first."""
+    kin = Lever.objects.filter(pk__in=lineage.lineage(lever), pk__lt=lever.pk).exclude(campaign=lever.campaign)
+    return list(Plan.objects.filter(lever__in=kin, number=1).order_by("locked_at", "pk"))
+
+
+def attempt_of(lever: Lever) -> tuple[int, int]:
+    """(number of this attempt of the lineage, attempts that were reserved when the first one was locked)."""
+    earlier = _earlier(lever)
+    mine = plan_of(lever).attempts
+    reserved = min([mine] + [p.body.get("attempts", 1) for p in earlier])
+    return 1 + len(earlier), reserved
 
 
 def lock(lever: Lever, device_class: str, battery: Battery) -> None:
     """Plan, draw, uses and renders; call it inside the transaction that moves the lever. The jobs go out after commit."""
     plan = plan_of(lever)
+    attempt, reserved = attempt_of(lever)
     draw = _draw(lever, plan)
     now = timezone.now()
     body = {
         **plan.model_dump(mode="json"), "device_class": device_class, "draw": draw.key, "list_sha256": draw.list_sha256,
         "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
         "recogniser": battery.recogniser, "second_recogniser": battery.second_recogniser, "metrics": battery.identity,
-        "attempt": attempt_of(lever), "code_version": settings.VERSION,
+        "attempt": attempt, "reserved": reserved, "code_version": settings.VERSION,
         "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
     }  # fmt: skip
     Plan.objects.create(lever=lever, number=1, body=body, digest=digest_of(body), locked_at=now)

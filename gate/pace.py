@@ -34,7 +34,7 @@ def measured_speed(lever: Lever, plan: policy.Plan) -> tuple[Speed, dict[str, An
             audio[which].append(float(np.mean([math.log(c["audio_s"]) for c in p.clips])))
             arm.append(which)
             block.append(b.number)
-    found = speed.speedup(wall, arm, block, plan.tail)
+    found = speed.speedup(wall, arm, block, plan.share)
     ratio = math.exp(float(np.mean(audio[1]) - np.mean(audio[0])))
     shrink = min(1.0, ratio)
     facts |= {

@@ -75,9 +75,15 @@ class Plan(Part):
     listening: Listening = Listening()
     timing: Timing = Timing()
     purpose: Literal["confirmation", "tuning"] = "confirmation"
+    attempts: int = Field(1, ge=1, le=5, description="Attempts of the lineage that share the error rate, this one included.")
     recogniser: str = Field("", description="The speech recogniser; the site's when empty.")
     second_recogniser: str = Field("", description="One more, whose disagreement is shown; it counts where the first one fails.")
     closes_after_days: int = Field(60, ge=1, le=730)
+
+    @property
+    def share(self) -> float:
+        """This attempt's share of the error rate."""
+        return self.tail / self.attempts
 
     @field_validator("recogniser", "second_recogniser")
     @classmethod

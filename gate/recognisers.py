@@ -67,7 +67,7 @@ def packaged_whisper_for_mlx(models: Path) -> Path:
 
 
 def folder_of(name: str, models: Path) -> Path:
-    """Where the recogniser's files are; fetches a hub's model when it isn't there. Raises Unavailable."""
+    """Where the recogniser's files are. Nothing is fetched here (see `fetch`). Raises Unavailable."""
     kind, model, revision = split(name)
     try:
         if model == PACKAGED:
@@ -77,11 +77,20 @@ def folder_of(name: str, models: Path) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
+        return Path(snapshot_download(model, revision=revision, local_files_only=True))
+    except Exception as error:
+        raise Unavailable(f"The recogniser {name} is not on this host: run `manage.py fetch_recogniser {name}` here.") from error
+
+
+def fetch(name: str) -> Path:
+    """Brings a hub's model into this host's cache; a minute or many. Raises Unavailable."""
+    _, model, revision = split(name)
+    from huggingface_hub import snapshot_download
+
+    try:
         return Path(snapshot_download(model, revision=revision))
     except Exception as error:
-        raise Unavailable(
-            f"The recogniser {name} can't be fetched on this host ({type(error).__name__}): put it into its hub's cache."
-        ) from error
+        raise Unavailable(f"The recogniser {name} can't be fetched: {type(error).__name__}: {str(error)[:200]}.") from error
 
 
 @cache

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gate import history, policy
+from gate import draws, history, policy
 from gate.models import Corpus, Lever
 from gate.sentences import Text, sentence_digest, spoken
 from gate.specfile import plain
@@ -42,6 +42,7 @@ class Spec(Part):
     change: dict[str, Any] | None = None
     sentences: Sentences
     plan: dict[str, Any] = {}
+    variant_of: str | None = None
     demonstration: bool = False
 
 
@@ -151,6 +152,15 @@ def check(mapping: dict[str, Any]) -> Checked:
     return Checked(spec, parent, candidate, texts, digests, warnings, plan)
 
 
+def _variant_of(spec: Spec) -> Lever | None:
+    if spec.variant_of is None:
+        return None
+    found = Lever.objects.filter(slug=spec.variant_of).first()
+    if found is None:
+        raise Refused("unknown_lever", f"variant_of is {spec.variant_of!r}: there is no lever of that name.", "variant_of")
+    return found
+
+
 def _corpus(checked: Checked) -> Corpus:
     spec = checked.spec.sentences
     if spec.corpus is not None:
@@ -200,11 +210,16 @@ def register(mappings: Sequence[dict[str, Any]], user: Any = None) -> list[Lever
                     **checked.plan.model_dump(mode="json"),
                     "claims_identical": checked.candidate.expect_bit_exact,
                 },
-                warnings=checked.warnings, demonstration=spec.demonstration, created_by=user,
+                variant_of=_variant_of(spec), warnings=checked.warnings, demonstration=spec.demonstration, created_by=user,
             )  # fmt: skip
             for configuration in (parent, candidate):
                 want_preflight(configuration, spec.sentences.language)
             history.note(lever, f"registered; {parent.name} and {candidate.name} are tried on a worker", user)
             levers.append(lever)
+        for lever in levers:  # all are there now: those that share a draw are one campaign
+            draws.check(
+                draws.stock(lever.corpus, [x for x in levers if x.campaign == lever.campaign], lever.campaign, lever.wanted["purpose"]),
+                policy.of(lever.wanted),
+            )
         bell.ring_after_commit()
     return levers

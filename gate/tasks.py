@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from config.celery import app
-from gate.models import Comparison, Judgement, ScoringBatch
+from gate.models import ScoringBatch
 
 
 @app.task(expires=60)
@@ -35,7 +35,3 @@ def advance_all() -> None:
     from gate import advance
 
     advance.advance_open()
-
-
-#: Leased rows that scorers work on, and the task each asks for.
-SCORED = {Comparison: compare_one, Judgement: judge_one}

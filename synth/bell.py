@@ -54,9 +54,9 @@ def flush(seconds: float) -> None:
         time.sleep(0.02)
 
 
-def ring(model: Any, task: Task) -> int:
-    """One message for each unit that wants one. Rows are marked first: a lost message costs a minute, a doubled one nothing."""
-    wanted = queue.due(model.objects.all(), timezone.now())
+def ring(rows: Any, task: Task) -> int:
+    """One message for each of the rows that wants one. They are marked first: a lost message costs a minute, a doubled one nothing."""
+    wanted = queue.due(rows, timezone.now())
     if wanted:
         publish(task, wanted)
     return wanted
@@ -64,7 +64,7 @@ def ring(model: Any, task: Task) -> int:
 
 def ring_all() -> None:
     for model, task in TASKS.items():
-        ring(model, task)
+        ring(model.objects.all(), task)
 
 
 def ring_after_commit() -> None:

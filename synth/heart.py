@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
+log = logging.getLogger("earwitness.heart")
 BEAT_S = 8.0
 
 
@@ -21,14 +23,18 @@ class Heart(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        while not self._stopped.wait(BEAT_S):
-            try:
-                self._beat()
-            except self._gone:
-                self.lost = True
-                self._on_lost()
-                break
-        self._at_end()
+        try:
+            while not self._stopped.wait(BEAT_S):
+                try:
+                    self._beat()
+                except self._gone:
+                    self.lost = True
+                    self._on_lost()
+                    break
+                except Exception:  # noqa: BLE001 - a database that is busy once must not cost the lease
+                    log.exception("a beat failed; the next one follows")
+        finally:
+            self._at_end()
 
     def stop(self) -> None:
         self._stopped.set()

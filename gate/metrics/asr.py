@@ -18,6 +18,8 @@ from gate.metrics import pauses, resample
 SHORTEST_S = 0.1
 #: Whisper reads windows of 30 s. A window that is nearly empty invites invented text, so a longer clip is cut into even pieces.
 PIECE_S = 28.0
+#: mlx-audio stops at half of Whisper's text window unless told otherwise; Hindi has more than a token a character.
+MOST_TOKENS = 440
 
 
 @dataclass(frozen=True)
@@ -74,19 +76,40 @@ def pieces(samples: npt.NDArray[np.float32], sample_rate: int) -> list[npt.NDArr
 
 def file_hash(file: Path) -> str:
     """First 12 hex digits of a model file's sha256, kept beside it: such files are large and never change."""
-    kept = file.with_suffix(file.suffix + ".sha256")
+    kept, mark = file.with_suffix(file.suffix + ".sha256"), f"{file.stat().st_size}-{file.stat().st_mtime_ns}"
     try:
-        size, found = kept.read_text().split()
-        if int(size) == file.stat().st_size:
+        known, found = kept.read_text().split()
+        if known == mark:
             return found[:12]
     except (OSError, ValueError):
         pass
     with file.open("rb") as handle:
         found = hashlib.file_digest(handle, "sha256").hexdigest()
     part = kept.with_suffix(f".part{os.getpid()}")
-    part.write_text(f"{file.stat().st_size} {found}")
-    part.replace(kept)
+    try:
+        part.write_text(f"{mark} {found}")
+        part.replace(kept)
+    except OSError:
+        pass  # a folder that can't be written: hashed again next time
     return found[:12]
+
+
+def model_hash(folder: Path, weights: list[Path]) -> str:
+    """What a model is: its weights, and the settings and the vocabulary beside them. Raises FileNotFoundError without weights."""
+    if not weights or not all(file.is_file() for file in weights):
+        raise FileNotFoundError(f"{folder} holds no weights")
+    beside = hashlib.sha256()
+    for name in (
+        "config.json",
+        "tokenizer.json",
+        "vocabulary.txt",
+        "vocabulary.json",
+        "generation_config.json",
+        "preprocessor_config.json",
+    ):
+        if (folder / name).is_file():
+            beside.update(name.encode() + b"\0" + (folder / name).read_bytes())
+    return "+".join(file_hash(file) for file in weights) + "." + beside.hexdigest()[:8]
 
 
 class FasterWhisper:
@@ -101,7 +124,7 @@ class FasterWhisper:
     @staticmethod
     def identify(folder: Path) -> str:
         library = f"faster-whisper-{version('faster-whisper')}+ctranslate2-{version('ctranslate2')}"
-        return f"{library}/{file_hash(folder / 'model.bin')}/int8/{SETTINGS}/{resample.identity()}"
+        return f"{library}/{model_hash(folder, [folder / 'model.bin'])}/int8/{SETTINGS}/{resample.identity()}"
 
     def transcribe(self, samples: npt.NDArray[np.float32], sample_rate: int, language: str) -> Transcript:
         if len(samples) < SHORTEST_S * sample_rate:
@@ -138,7 +161,7 @@ class MlxWhisper:
         library = f"mlx-audio-{version('mlx-audio')}+mlx-{version('mlx')}"
         weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.npz"))
         precision = "float16" if platform.system() == "Darwin" else "float32"
-        return f"{library}/{'+'.join(file_hash(file) for file in weights)}/{precision}/{SETTINGS}/{resample.identity()}"
+        return f"{library}/{model_hash(folder, weights)}/{precision}/{SETTINGS}/{resample.identity()}"
 
     def transcribe(self, samples: npt.NDArray[np.float32], sample_rate: int, language: str) -> Transcript:
         if len(samples) < SHORTEST_S * sample_rate:
@@ -149,6 +172,7 @@ class MlxWhisper:
                 piece, language=language, task=SETTINGS.task, temperature=SETTINGS.temperature,
                 condition_on_previous_text=SETTINGS.previous_text, return_timestamps=SETTINGS.timestamps, no_speech_threshold=None,
                 logprob_threshold=None, compression_ratio_threshold=None, fp16=self._half,
+                sample_len=MOST_TOKENS,
             )  # fmt: skip
             texts.append(result.text.strip())
         return Transcript(" ".join(texts).strip())

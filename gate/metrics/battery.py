@@ -63,7 +63,7 @@ class Making:
 
 def identity(recogniser: str, second: str = "") -> str:
     """What the scores depend on. Args: identities of the recognisers, the second one '' when the plan has none."""
-    parts = [VERSION, cer.IDENTITY, transcript.IDENTITY, defects.IDENTITY, recogniser, dnsmos.identity()]
+    parts = [VERSION, cer.IDENTITY, pauses.IDENTITY, level.IDENTITY, transcript.IDENTITY, defects.IDENTITY, recogniser, dnsmos.identity()]
     return ";".join(parts + ([f"second:{second}"] if second else []))
 
 
@@ -105,18 +105,22 @@ def score(
             flags.append("second_recogniser_counts")
     if "wrong_script" in reading.flags:
         gated = WORST_CER
+    unheard = bool({"wrong_script", "asr_empty"} & set(reading.flags))  # then the transcript says nothing of the voice
     cut = defects.cut_off(samples, sample_rate, found)
     clicks = defects.seam_clicks(samples, sample_rate, making.seams)
     catastrophes = [
         name
         for name, so in (
             ("runaway", making.hit_cap or defects.too_long(duration, errors.reference_length)),
-            ("repetition_loop", reading.looped),
-            ("truncated_tail", transcript.lacks_its_end(reading, errors.reference_length - errors.reference_spaces, cut)),
+            ("repetition_loop", reading.looped and not unheard),
+            ("truncated_tail", not unheard and transcript.lacks_its_end(reading, errors.reference_length - errors.reference_spaces, cut)),
         )
         if so
     ]
-    quality = dnsmos.score(samples, sample_rate)
+    try:
+        quality = dnsmos.score(samples, sample_rate)
+    except dnsmos.Unscorable:
+        return failed("no_audible_speech", duration)
     shown: list[tuple[str, Callable[[], bool]]] = [
         ("clipped", lambda: defects.clipped(samples)), ("dc_offset", lambda: defects.offset(samples)),
         ("narrow_band", lambda: sample_rate < dnsmos.RATE), ("unusual_rate", lambda: sample_rate > USUAL_RATE),

@@ -15,7 +15,7 @@ SHORTEST_S = 0.1
 #: A clip is implausibly long for its text beyond this: three to ten times the slowest of speakers.
 LONGEST_S, LONGEST_S_PER_CHARACTER = 5.0, 0.6
 FULL_SCALE, CLIPPED_SHARE = 0.999, 1e-3
-OFFSET, QUIET = 0.02, 1e-3
+OFFSET = 0.02
 CUT_WITHIN_MS, CUT_BELOW_LEVEL_DB = 10, 15.0
 #: A step at a seam is a click when it is this many times what the sound does within 5 ms of it, and above -50 dBFS.
 CLICK_RATIO, CLICK_FLOOR, CLICK_AROUND_S = 4.0, 10 ** (-50 / 20), 0.005
@@ -29,9 +29,18 @@ def failure(samples: npt.NDArray[np.floating], sample_rate: int) -> str:
         return "not_finite"
     if len(samples) < SHORTEST_S * sample_rate:
         return "too_short"
-    if pauses.analyse(samples, sample_rate).no_audible_speech or float(np.std(samples)) < QUIET:  # a constant is loud and silent
+    if pauses.analyse(samples, sample_rate).no_audible_speech or _moving_ms(samples, sample_rate) < pauses.AUDIBLE_MS:
         return "no_audible_speech"
     return ""
+
+
+def _moving_ms(samples: npt.NDArray[np.floating], sample_rate: int) -> int:
+    """How long the sound is audible once each 10 ms frame's own mean is taken out: a constant is loud, and nothing to hear."""
+    edges = pauses.frame_edges(len(samples), sample_rate)
+    x = np.asarray(samples[: edges[-1]], dtype=np.float64)
+    size = np.diff(edges)
+    power = np.add.reduceat(x * x, edges[:-1]) / size - (np.add.reduceat(x, edges[:-1]) / size) ** 2
+    return int((power >= 10 ** (pauses.AUDIBLE_DBFS / 10)).sum()) * pauses.FRAME_MS
 
 
 def clipped(samples: npt.NDArray[np.floating]) -> bool:

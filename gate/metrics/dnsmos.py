@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def model_path() -> Path:
 @cache
 def identity() -> str:
     model = hashlib.sha256(model_path().read_bytes()).hexdigest()[:12]
-    return f"dnsmos-p835/{model}/level{level.TARGET_DBFS:g}/end-aligned,at-most-{MOST_WINDOWS}/{resample.identity()}"
+    runtime = f"onnxruntime-{version('onnxruntime')}"
+    return f"dnsmos-p835/{model}/{runtime}/level{level.TARGET_DBFS:g}/end-aligned,at-most-{MOST_WINDOWS}/{resample.identity()}"
 
 
 @cache
@@ -107,11 +109,13 @@ def _score(samples: npt.NDArray[np.float32], published: bool) -> Score:
     places = starts(len(filled), published)
     raw = np.concatenate([_session().run(None, {"input_1": filled[None, k : k + WINDOW]})[0] for k in places]).astype(np.float64)
     means = {name: float(np.polyval(poly, raw[:, k]).mean()) for k, (name, poly) in enumerate(POLYNOMIALS.items())}
+    if not np.isfinite(raw).all():
+        raise Unscorable("the network gave no number")
     return Score(**means, windows=len(places))
 
 
 def score(samples: npt.NDArray[np.float32], sample_rate: int) -> Dnsmos:
-    """Scores mono samples in [-1, 1]. Raises Unscorable for empty, non-finite or silent sound."""
+    """Scores mono samples in [-1, 1]. Raises Unscorable for empty, non-finite or silent sound, and for sound with nothing in the band."""
     if not len(samples):
         raise Unscorable("there are no samples")
     if not np.isfinite(samples).all():
@@ -120,6 +124,8 @@ def score(samples: npt.NDArray[np.float32], sample_rate: int) -> Dnsmos:
     if found.no_audible_speech:
         raise Unscorable(f"there is no audible speech ({found.reason})")
     at_16k = np.clip(resample.to_16k(samples, sample_rate), -1.0, 1.0)
+    if pauses.analyse(at_16k, RATE).no_audible_speech:  # a whistle above the band, say
+        raise Unscorable("there is nothing to hear below 8 kHz")
     levelled, gain_db = level.to_level(at_16k, RATE)
     sampled = len(at_16k) > (MOST_WINDOWS + 9) * RATE
     return Dnsmos(_score(at_16k, published=True), _score(levelled, published=False), len(at_16k) < WINDOW, sampled, gain_db)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gate.metrics import pauses
 
+IDENTITY = "level-1"
 TARGET_DBFS = -26.0
 PEAK = 0.99
 

@@ -19,6 +19,7 @@ WARNING = "Made for output that should be near-identical. It does not judge spee
 DURATION_SHARE, WIDEST_SHIFT_S = 0.01, 0.25
 FFT, HOP, MELS = 1024, 256, 80
 FLOOR = 1e-5
+BLOCK = 4096
 
 Samples = npt.NDArray[np.floating]
 
@@ -67,9 +68,10 @@ def mel_power(samples: Samples, sample_rate: int) -> npt.NDArray[np.float64]:
     padded = np.pad(np.asarray(samples, dtype=np.float64), FFT // 2, mode="reflect")
     window = np.hanning(FFT + 1)[:-1]
     frames = np.lib.stride_tricks.sliding_window_view(padded, FFT)[::HOP]
-    spectrum = fft.rfft(frames * window, axis=1)
-    power = spectrum.real**2 + spectrum.imag**2
-    mels: npt.NDArray[np.float64] = power @ _filters(sample_rate).T
+    mels = np.empty((len(frames), MELS))
+    for k in range(0, len(frames), BLOCK):  # half an hour of frames at once would be gigabytes
+        spectrum = fft.rfft(frames[k : k + BLOCK] * window, axis=1)
+        mels[k : k + BLOCK] = (spectrum.real**2 + spectrum.imag**2) @ _filters(sample_rate).T
     return mels
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+IDENTITY = "pauses-1"
 FRAME_MS = 10
 AUDIBLE_DBFS = -60.0
 BELOW_LEVEL_DB = 35.0
@@ -35,12 +36,25 @@ class Pauses:
 
 def frame_levels(samples: npt.NDArray[np.floating], sample_rate: int) -> npt.NDArray[np.float64]:
     """RMS of each whole 10 ms frame, dBFS; silence is -inf."""
-    size = sample_rate * FRAME_MS // 1000
-    frames = np.asarray(samples)[: len(samples) // size * size].reshape(-1, size)
-    squares = np.einsum("ij,ij->i", frames, frames, dtype=np.float64, casting="safe")  # no copy of the clip in double precision
+    x = np.asarray(samples)
+    if sample_rate % (1000 // FRAME_MS) == 0:
+        size = sample_rate * FRAME_MS // 1000
+        frames = x[: len(x) // size * size].reshape(-1, size)
+        means = np.einsum("ij,ij->i", frames, frames, dtype=np.float64, casting="safe") / size  # no copy in double precision
+    else:  # at 22,050 Hz a frame has 220 or 221 samples
+        edges = frame_edges(len(x), sample_rate)
+        squares = np.square(x[: edges[-1]], dtype=np.float64)
+        means = np.add.reduceat(squares, edges[:-1]) / np.diff(edges) if len(edges) > 1 else np.zeros(0)
     with np.errstate(divide="ignore"):
-        levels: npt.NDArray[np.float64] = 10 * np.log10(squares / size)
+        levels: npt.NDArray[np.float64] = 10 * np.log10(means)
     return levels
+
+
+def frame_edges(length: int, sample_rate: int) -> npt.NDArray[np.int64]:
+    """First sample of every whole 10 ms frame, and the end of the last one."""
+    count = length * 1000 // (FRAME_MS * sample_rate)
+    edges: npt.NDArray[np.int64] = np.arange(count + 1) * sample_rate * FRAME_MS // 1000
+    return edges
 
 
 def analyse(samples: npt.NDArray[np.floating], sample_rate: int) -> Pauses:

@@ -27,7 +27,7 @@ DEVANAGARI_DIGITS = {0x0966 + k: 0x30 + k for k in range(10)}
 DEVANAGARI = re.compile("[\u0900-\u097f]")
 #: Marks that may stand inside a word or a number: only then is it worth looking where.
 OF_WORDS = re.compile("[,'\u2019\u02bc\u2018\u00b4`]")
-APOSTROPHE = re.compile(r"(?<=\w)['\u2019\u02bc\u2018\u00b4`](?=\w)")
+APOSTROPHE = re.compile(r"(?<=[\w\u0300-\u036f\u0900-\u0d7f])['\u2019\u02bc\u2018\u00b4`](?=\w)")
 GROUPING_COMMA = re.compile(r"(?<=\d),(?=\d{2,3}(?!\d)|\d{2,3},)")
 
 #: Nasal consonant + virama before a stop of its own row is the same sound as an anusvara.
@@ -75,7 +75,9 @@ def normalise(text: str, language: str, lenient: bool = False) -> str:
     if not text.isascii():  # none of this touches ASCII
         if SURROGATE.search(text):
             raise NotText(f"the text {text!r} holds half of a surrogate pair")
-        text = IGNORABLE.sub("", unicodedata.normalize("NFKC", text))
+        text = unicodedata.normalize("NFKC", text)
+        if IGNORABLE.search(text):  # what they stood between may compose now
+            text = unicodedata.normalize("NFKC", IGNORABLE.sub("", text))
         if DEVANAGARI.search(text):
             text = _devanagari(text)
     text = text.casefold()

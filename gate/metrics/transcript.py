@@ -29,11 +29,12 @@ BOILERPLATE = tuple(
         "субтитры", "untertitel", "sous titres", "subtítulos", "sottotitoli", "legendas", "gracias por ver", "merci d avoir regardé",
     )
 )  # fmt: skip
-COMPRESSION = 2.4
-REPEATS = 3
-#: A phrase of up to twelve words (or, in scripts without spaces, twelve characters) said at least three times in a row.
-WORD_LOOP = re.compile(r"\b(\w+(?: \w+){0,11})(?: \1\b){2,}")
-CHARACTER_LOOP = re.compile(r"(.{2,12}?)\1{2,}")
+#: Whisper's own limit; and more than this many times what the text itself compresses, for repetitive texts and three-byte scripts.
+COMPRESSION, MORE_THAN_TEXT = 2.4, 1.3
+#: A phrase of up to twelve words said at least three times in a row; in scripts without spaces, of two to forty characters.
+WORD_LOOP = re.compile(r"(?<!\S)(\S+(?: \S+){0,11}?)(?: \1(?!\S)){2,}")
+CHARACTER_LOOP = re.compile(r"(.{2,40}?)\1{2,}")
+WITHOUT_SPACES = ("ja", "zh")
 #: Faster than anybody speaks: a loop that would need this many characters a second is the recogniser's own.
 SAYABLE_PER_S = 30.0
 MISSING_SHARE, MISSING_CHARACTERS = 0.25, 4
@@ -61,8 +62,16 @@ def _compression(text: str) -> float:
     return len(data) / len(zlib.compress(data)) if data else 0.0
 
 
-def _loops(text: str) -> bool:
-    return bool(WORD_LOOP.search(text) or CHARACTER_LOOP.search(text.replace(" ", ""))) or _compression(text) > COMPRESSION
+def _loops(reference: str, hypothesis: str, language: str) -> bool:
+    """Whether the transcript says a phrase three times or more in a row, and more often than the text has it."""
+    ref, hyp, pattern = reference, hypothesis, WORD_LOOP
+    if language in WITHOUT_SPACES:
+        ref, hyp, pattern = ref.replace(" ", ""), hyp.replace(" ", ""), CHARACTER_LOOP
+    for found in pattern.finditer(hyp):
+        unit = found[1]
+        if any(c.isalpha() for c in unit) and hyp.count(unit, found.start(), found.end()) > ref.count(unit):
+            return True
+    return _compression(hyp) > max(COMPRESSION, MORE_THAN_TEXT * _compression(ref))
 
 
 def missing_end(reference: str, hypothesis: str) -> int:
@@ -88,7 +97,7 @@ def read(reference: str, hypothesis: str, language: str, speech_s: float, lenien
     flags = []
     if script_share(hyp, language) < 0.5 <= script_share(ref, language):
         flags.append("wrong_script")
-    looped = _loops(hyp) and not _loops(ref)
+    looped = _loops(ref, hyp, language)
     if looped and len(hyp) > SAYABLE_PER_S * max(speech_s, 0.1):
         flags.append("asr_loop")
         looped = False
@@ -96,10 +105,10 @@ def read(reference: str, hypothesis: str, language: str, speech_s: float, lenien
         flags.append("hallucination")
     if errors > 0 and lenient_errors == 0:
         flags.append("spelling_only")
-    return Reading(tuple(flags), looped, missing_end(ref, hyp))
+    lost = 0 if any(c.isdigit() for c in hyp.split()[-1]) else missing_end(ref, hyp)  # "25" is all of "twenty five"
+    return Reading(tuple(flags), looped, lost)
 
 
 def lacks_its_end(reading: Reading, reference_length: int, cut: bool) -> bool:
-    """Whether the clip stops before its text does: a quarter of it is missing at the end, or some of it and the sound breaks off."""
-    enough = max(MISSING_CHARACTERS, MISSING_SHARE * reference_length)
-    return reading.missing_end >= (2 if cut else enough)
+    """Whether the clip stops before its text does: a quarter of it is missing at the end, or a word and the sound breaks off."""
+    return reading.missing_end >= max(MISSING_CHARACTERS, 0 if cut else MISSING_SHARE * reference_length)

@@ -69,6 +69,7 @@ class Canary(models.Model):
     clip = models.ForeignKey(Clip, on_delete=models.PROTECT)
     transcripts = models.JSONField(help_text="What each recogniser of the battery wrote down at first.")
     at = models.DateTimeField(default=timezone.now)
+    retired_at = models.DateTimeField(null=True, blank=True, help_text="Since when it is not read any more.")
 
     class Meta:
         verbose_name_plural = "canaries"

@@ -169,8 +169,47 @@ def test_nothing_that_decides_can_see_an_annotation():
     assert not {"annotations", "judges"} & seen
 
 
-def test_a_slow_judge_is_given_up(provider, monkeypatch):
-    monkeypatch.setattr(judges, "WAIT_S", 0.3)
-    provider.RequestHandlerClass = type("Slow", (Provider,), {"do_POST": lambda self: time.sleep(1.0)})
-    with pytest.raises(judges.JudgeFailed, match="can't be reached"):
-        judges.configured().judge(request())
+@pytest.mark.parametrize("answer", [lambda self: time.sleep(5.0), lambda self: drip(self)])
+def test_a_slow_judge_is_given_up(provider, monkeypatch, answer):
+    monkeypatch.setattr(judges, "WAIT_S", 1.0)
+    provider.RequestHandlerClass = type("Slow", (Provider,), {"do_POST": answer})
+    begin = time.monotonic()
+    with pytest.raises(judges.JudgeFailed):
+        judges.ask(judges.configured(), request())
+    assert time.monotonic() - begin < 3
+
+
+def drip(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    for _ in range(20):
+        handler.wfile.write(b" ")
+        time.sleep(0.3)
+
+
+@pytest.mark.parametrize("url", ["http://judge:port/x", "not a url", "ftp://"])
+def test_a_judge_that_cant_be_made_holds_no_verdict(lever, settings, url):
+    settings.JUDGE, settings.JUDGE_URL, settings.JUDGE_KEY = "http", url, "secret"
+    annotations.want(lever)
+    annotations.ring()
+    while annotations.judge_one():  # one that can be made, and not be reached, fails and is told
+        pass
+    assert not Judgement.objects.exclude(error="").exclude(error__contains="can't be reached").exists()
+
+
+def test_a_scorecard_asked_of_one_judge_is_answered_by_no_other(lever, provider):
+    sentence, clip, _ = annotations._pairs(lever)[0]
+    Judgement.objects.create(clip=clip, sentence=sentence, judge="http:old.example.org")
+    assert annotations.judge_one() is False and Judgement.objects.get().state == "queued"
+    assert annotations.judgements(lever) == []
+
+
+def test_whatever_a_judge_raises_is_a_sentence(settings):
+    class Broken:
+        name = "broken"
+
+        def judge(self, asked):
+            raise RuntimeError("no licence")
+
+    with pytest.raises(judges.JudgeFailed, match="The judge failed: RuntimeError: no licence"):
+        judges.ask(Broken(), request())

@@ -228,7 +228,7 @@ def test_missing_speech_parts_are_told_and_not_swallowed(mac, monkeypatch):
 
 def test_a_further_attempt_and_a_change_on_a_change_are_capped(mac):
     one = locked(mac, lever="one")
-    two = locked(mac, lever="two", change={"sampling": {"extra": {"detune": 1.02}}})
+    two = locked(mac, lever="two", change={"sampling": {"extra": {"detune": 1.02}}}, plan={"purpose": "tuning"})
     stacked = locked(mac, lever="stacked", parent="one", change={"voice": {"speed": 1.1}})
     assert [x.plan.body["attempt"] for x in (one, two, stacked)] == [1, 2, 1]
     found = [evidence.caps(x, lock.plan_of(x), identity.identical(x)) for x in (one, two, stacked)]

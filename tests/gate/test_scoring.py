@@ -1,6 +1,7 @@
 """Batches of measurements: what counts, what is thrown away, and what people are told."""
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -66,7 +67,9 @@ def test_a_batch_measures_everything_and_counts_when_the_canaries_are_the_same(l
     batch = scoring.run()
     assert (batch.state, batch.clips) == ("sound", 8) and Measurement.usable().count() == 8
     assert Canary.objects.count() == 8 and batch.audio_s > 5
-    assert Scorer.objects.get().trouble == "" and set(Scorer.objects.get().spreads[lever.plan.body["metrics"]].values()) == {0.0}
+    assert Scorer.objects.get().trouble == "" and {
+        v for k, v in Scorer.objects.get().spreads[lever.plan.body["metrics"]].items() if k != "at"
+    } == {0.0}
     assert "measured 8 clips" in AuditEntry.objects.latest("pk").text
     assert scoring.run() is None
     advance.advance_open()
@@ -91,32 +94,98 @@ def test_nothing_counts_before_its_batch_is_closed(lever, ear, monkeypatch):
 def test_a_canary_that_changes_voids_the_batch_and_everything_is_measured_again(lever, ear):
     ear.drift = 8 + 5 + 8 + 2  # canaries made, five calls for steadiness, eight clips, two canaries read again
     batch = scoring.run()
-    assert batch.state == "void" and "canary 3 of 8 used to be transcribed as" in batch.error
+    assert batch.state == "void" and "is not transcribed as it always was" in batch.error
     assert states() == ["queued"] * 8 and Measurement.objects.exclude(scores={}).count() == 0
     assert batch.error == Scorer.objects.get().trouble
     advance.advance_open()
-    assert "used to be transcribed" in Lever.objects.get(pk=lever.pk).problem
+    assert "is not transcribed as it always was" in Lever.objects.get(pk=lever.pk).problem
 
     ear.drift = None
     Measurement.objects.update(due_at=timezone.now())
     assert scoring.run().state == "sound" and Measurement.usable().count() == 8
 
 
-def test_a_recogniser_that_stays_changed_ends_with_incomplete_evidence(lever, ear):
+def test_a_recogniser_that_stays_changed_measures_nothing_and_no_clip_pays_for_it(lever, ear):
     scoring.run()
     ScoringBatch.objects.update(state="void")
     Measurement.objects.update(state="queued", attempts=0, due_at=timezone.now(), batch=None)
     ear.drift = 0
-    scoring._fresh.clear()
-    assert scoring.run().clips == 0 and states() == ["queued"] * 8  # the reading before the batch tells already: nothing is claimed
-    for _ in range(queue.ATTEMPTS):
-        scoring._fresh[Battery.objects.get().pk, "en"] = 1e12  # as if they had just been read: only the reading after it tells
-        Measurement.objects.filter(state="queued").update(due_at=timezone.now())
-        scoring.run()
-    assert states() == ["failed"] * 8
+    for _ in range(queue.ATTEMPTS + 1):
+        scoring._fresh.clear()
+        assert scoring.run().clips == 0  # the reading before the batch tells already: nothing is claimed
+    scoring._fresh[Battery.objects.get().pk, "en"] = 1e12  # as if they had just been read: only the reading after it tells
+    assert scoring.run().clips == 8
+    assert states() == ["queued"] * 8 and set(Measurement.objects.values_list("attempts", flat=True)) == {0}
     advance.advance_open()
-    verdict = Lever.objects.get(pk=lever.pk).verdict
-    assert (verdict.verdict, verdict.reasons) == ("inconclusive", ["evidence_incomplete", "clips_not_measured:8"])
+    lever.refresh_from_db()
+    assert lever.state == "scoring" and "is not transcribed as it always was" in lever.problem and "samples" not in lever.problem
+
+
+def test_a_clip_that_kills_every_scorer_fails_and_takes_no_other_with_it(lever, ear, monkeypatch):
+    real = scoring._measure
+
+    def deadly(batch, ears, unit):
+        if unit.pk == Measurement.objects.order_by("pk")[3].pk:
+            raise KeyboardInterrupt
+        real(batch, ears, unit)
+
+    monkeypatch.setattr(scoring, "_measure", deadly)
+    now = timezone.now()
+    for k in range(queue.ATTEMPTS):
+        with pytest.raises(KeyboardInterrupt):
+            scoring.run()
+        scoring.give_up_lapsed(now + timedelta(minutes=1 + k))
+        Measurement.objects.filter(state="queued").update(due_at=now)
+    assert states().count("failed") == 1 and scoring.run().state == "sound" and states().count("done") == 7
+    advance.advance_open()
+    assert Lever.objects.get(pk=lever.pk).verdict.reasons[:2] == ["evidence_incomplete", "clips_not_measured:1"]
+
+
+def test_what_failed_for_one_lever_is_tried_again_for_the_next(lever, ear):
+    Measurement.objects.update(state="failed", attempts=5)
+    Lever.objects.filter(pk=lever.pk).update(state="rendering")
+    advance._to_scoring(Lever.objects.get(pk=lever.pk))
+    assert states() == ["queued"] * 8 and scoring.run().clips == 8
+
+
+def test_a_canary_whose_file_is_gone_is_retired_and_replaced(lever, ear):
+    from synth import clips
+
+    scoring.run()
+    lost = Canary.objects.first()
+    clips.storage().delete(clips.path(lost.clip.file_sha256))
+    Measurement.objects.exclude(clip=lost.clip).update(state="queued", attempts=0, batch=None)
+    scoring._fresh.clear()
+    assert scoring.run().state == "sound"
+    lost.refresh_from_db()
+    assert lost.retired_at and AuditEntry.objects.filter(text__contains=f"canary {lost.pk} can't be read").exists()
+
+
+def test_canaries_are_listed_and_retired_by_hand(lever, ear, capsys):
+    from django.core.management import CommandError, call_command
+
+    call_command("canaries")
+    assert "There are no canaries yet" in capsys.readouterr().out
+    scoring.run()
+    first = Canary.objects.first().pk
+    call_command("canaries", "--retire", str(first))
+    assert Canary.objects.filter(retired_at=None).count() == 7 and f"\n{first:>5} " not in capsys.readouterr().out
+    with pytest.raises(CommandError, match="no canary"):
+        call_command("canaries", "--retire", str(first))
+
+
+def test_scores_that_cant_be_stored_are_one_clips_trouble(lever, ear, monkeypatch):
+    """A NaN is refused by the database's JSON; no metric should give one."""
+    real, bad = scoring.Ears.score, max(Measurement.objects.select_related("clip"), key=lambda m: m.clip.samples).clip_id
+
+    def score(self, clip, sentence):
+        found = real(self, clip, sentence)
+        return replace(found, dnsmos=float("nan")) if clip.pk == bad else found
+
+    monkeypatch.setattr(scoring.Ears, "score", score)
+    batch = scoring.run()
+    assert (batch.state, batch.clips) == ("sound", 7) and states().count("done") == 7
+    assert "can't be stored" in Measurement.objects.get(clip=bad).error
 
 
 def test_a_scorer_that_dies_in_a_batch_leaves_nothing_that_counts(lever, ear, monkeypatch):
@@ -150,7 +219,8 @@ def test_a_late_result_of_a_batch_that_was_given_up_is_not_stored(lever, ear, mo
     monkeypatch.setattr(scoring, "_measure", slow)
     batch = scoring.run()
     assert batch.state == "void" and Measurement.usable().count() == 0
-    assert not Measurement.objects.filter(batch=batch, state="done").exists()
+    assert not Measurement.objects.filter(batch=batch, state="done").exists() and states() == ["queued"] * 8
+    assert set(Measurement.objects.values_list("attempts", flat=True)) <= {0, 1}  # only the clip that was being measured paid
 
 
 def test_a_recogniser_that_breaks_is_not_a_bad_clip(lever, ear):

@@ -73,3 +73,12 @@ def test_half_an_hour_of_sound_is_a_runaway_and_takes_its_share_of_time():
 def test_only_flac_is_taken_as_an_upload(tmp_path):
     with pytest.raises(pcm.BadAudio, match="it is a WAV file; FLAC is expected"):
         pcm.decode(sounds.file(sounds.speech_like(0.5)), only="FLAC")
+
+
+@needs_dnsmos
+def test_a_whistle_above_the_band_is_nothing_that_was_said():
+    whistle = (0.3 * np.sin(2 * np.pi * 11000 * np.arange(48000) / 24000)).astype(np.float32)
+    found = scored(whistle, 24000)
+    assert (found.failed, found.cer, found.dnsmos) == ("no_audible_speech", 1.0, 1.0)
+    with pytest.raises(dnsmos.Unscorable, match="below 8 kHz"):
+        dnsmos.score(whistle, 24000)

@@ -47,8 +47,15 @@ def test_a_clip_far_longer_than_its_text_can_take_is_a_runaway(seconds, characte
     [
         (np.zeros(0), "empty"), (np.array([np.nan] * 24000), "not_finite"), (np.full(24000, np.inf), "not_finite"),
         (speech_like(0.09), "too_short"), (np.zeros(24000), "no_audible_speech"), (np.full(24000, 0.7), "no_audible_speech"),
-        (1e-4 * speech_like(), "no_audible_speech"), (speech_like(), ""),
+        (1e-4 * speech_like(), "no_audible_speech"), (speech_like(), ""), (np.where(np.arange(48000) == 24000, -0.9, 0.5), "no_audible_speech"),
+        (np.concatenate([0.05 * speech_like(1.0), np.zeros(60 * 24000)]), ""), (0.05 * speech_like(1.0), ""),
     ],
 )  # fmt: skip
 def test_why_nothing_can_be_measured(samples, why):
     assert defects.failure(samples, 24000) == why
+
+
+def test_frames_are_10_ms_at_any_rate():
+    for rate in (8000, 11025, 16000, 22050, 24000, 44100, 48000):
+        found = pauses.analyse(np.concatenate([speech_like(12.0, rate), np.zeros(rate * 2), speech_like(16.0, rate)]), rate)
+        assert found.internal_pauses == ((12000, 2000),) and (found.span_ms, found.trailing_ms) == (30000, 0)

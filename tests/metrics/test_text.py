@@ -1,4 +1,5 @@
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,49 @@ def test_edits_do_not_depend_on_the_direction(left, right):
 def test_half_a_surrogate_pair_is_refused():
     with pytest.raises(textnorm.NotText):
         textnorm.normalise("a\ud800", "en")
+
+
+@given(WORDS)
+def test_equal_normal_forms_have_no_errors(text):
+    form = textnorm.normalise(text, "hi")
+    if form:
+        found = cer.character_errors(text, form, "hi")
+        assert (found.edits, found.cer, found.no_space, found.lenient) == (0, 0.0, 0.0, 0.0)
+
+
+INDIC = st.text(st.characters(min_codepoint=0x0900, max_codepoint=0x097F) | st.sampled_from(" e\u0301\u200b\u200d:'é"), max_size=12)
+
+
+@given(INDIC | WORDS, INDIC | WORDS)
+def test_how_a_text_is_composed_changes_nothing(left, right):
+    for text in (left, right):
+        forms = {textnorm.normalise(unicodedata.normalize(kind, text), "hi") for kind in ("NFC", "NFD", "NFKC", "NFKD")} | {
+            textnorm.normalise(text, "hi")
+        }
+        assert len(forms) == 1
+    if textnorm.normalise(left, "hi"):
+        errors = {
+            cer.character_errors(unicodedata.normalize(a, left), unicodedata.normalize(b, right), "hi").edits
+            for a in ("NFC", "NFD")
+            for b in ("NFC", "NFD")
+        }
+        assert len(errors) == 1
+
+
+@given(INDIC)
+def test_normalising_devanagari_twice_is_normalising_once(text):
+    for lenient in (False, True):
+        once = textnorm.normalise(text, "hi", lenient)
+        assert textnorm.normalise(once, "hi", lenient) == once
+
+
+@given(WORDS, WORDS)
+def test_substitutions_stay_and_the_others_change_places_when_the_texts_do(left, right):
+    if textnorm.normalise(left, "en") and textnorm.normalise(right, "en"):
+        there, back = cer.character_errors(left, right, "en"), cer.character_errors(right, left, "en")
+        assert there.insertions - there.deletions == back.deletions - back.insertions
+
+
+@pytest.mark.parametrize(("text", "form"), [("e\u200b\u0301", "é"), ("है'न", "हैन"), ("don't", "dont"), ("१२,३४५", "12345"), ("अाे", "ओ")])
+def test_marks_meet_their_letters(text, form):
+    assert textnorm.normalise(text, "hi") == form

@@ -1,5 +1,8 @@
 """Flags that tell a failed recogniser from failed speech."""
 
+import json
+import time
+
 import pytest
 
 from gate.metrics import battery, cer, transcript
@@ -57,6 +60,52 @@ def test_what_the_text_itself_repeats_is_no_loop():
     assert not read("They had had enough of it.", "They had had enough of it.").looped
 
 
+@pytest.mark.parametrize(
+    ("reference", "hypothesis", "language"),
+    [
+        ("That is one million dollars", "That is $1,000,000", "en"), ("यह दस लाख है", "यह 1000000 है", "hi"), ("ha ha ha", "ha ha ha", "en"),
+        ("He had had a bad day, a very very bad day.", "He had had a bad day, a very very bad day.", "en"),
+        ("わたしはわたしのわたしを", "わたしはわたしのわたしを", "ja"),
+    ],
+)  # fmt: skip
+def test_what_is_no_loop(reference, hypothesis, language):
+    assert not read(reference, hypothesis, language, 10.0).looped
+
+
+def test_a_repetitive_text_hides_no_loop():
+    reference = "No, no, no, said the miller and left the house."
+    assert read(reference, "No no no said the miller " + "and left the house " * 12, "en", 30.0).looped
+    assert read("雨が降る夜に駅前の店で", "雨が降る夜に駅前の店で" * 4, "ja", 20.0).looped
+
+
+def test_a_long_hindi_text_is_no_loop_by_its_bytes():
+    from gate import corpora
+
+    texts = [json.loads(line)["text"] for line in (corpora.BUNDLED / "hi.jsonl").read_text().splitlines()]
+    for k in range(0, 100, 20):
+        text = " ".join(texts[k : k + 20])
+        assert not read(text, text.replace("ँ", "ं"), "hi", 300.0).looped
+
+
+@pytest.mark.parametrize("text", ["a" * 8000, "ab " * 4000, "the cat sat " * 1500, "no " * 6000, "雨が降る" * 2000, "x y z w " * 2000])
+def test_long_repetitions_take_no_long_time(text):
+    begin = time.perf_counter()
+    assert transcript._loops("another text", text, "ja" if "雨" in text else "en")
+    assert time.perf_counter() - begin < 2
+
+
+@pytest.mark.parametrize(
+    ("reference", "hypothesis"),
+    [
+        ("The price is twenty five", "The price is 25"),
+        ("It was nineteen eighty four", "It was 1984"),
+        ("I am ninety nine percent sure of ninety nine percent", "I am 99% sure of 99%"),
+    ],
+)
+def test_a_numeral_is_no_missing_end(reference, hypothesis):
+    assert read(reference, hypothesis).missing_end == 0
+
+
 def test_a_missing_end_is_counted_in_characters():
     assert read(SENTENCE, "The ferry leaves at dawn").missing_end == len("fromtheoldharbour")
     assert read(SENTENCE, "The ferry leaves at dawn from the new harbour").missing_end == 0
@@ -65,7 +114,14 @@ def test_a_missing_end_is_counted_in_characters():
 
 @pytest.mark.parametrize(
     ("heard", "cut", "lacks"),
-    [("The ferry leaves at dawn", False, True), (SENTENCE[:-3], False, False), (SENTENCE[:-3], True, True), (SENTENCE, True, False)],
+    [
+        ("The ferry leaves at dawn", False, True),
+        (SENTENCE[:-3], False, False),
+        (SENTENCE[:-3], True, False),
+        ("The ferry leaves at dawn from the old", True, True),
+        ("The ferry leaves at dawn from the old", False, False),
+        (SENTENCE, True, False),
+    ],
 )
 def test_a_clip_lacks_its_end_when_much_of_it_is_missing_or_the_sound_breaks_off_too(heard, cut, lacks):
     assert transcript.lacks_its_end(read(SENTENCE, heard), 36, cut) is lacks
@@ -86,7 +142,8 @@ def any_quality(monkeypatch):
 
 def test_in_the_wrong_script_the_second_recogniser_counts_and_else_the_worst_value():
     alone = scored("main ghar ja raha hun")
-    assert (alone.cer, alone.flags, alone.second_cer) == (1.0, ("wrong_script",), None)
+    assert (alone.cer, alone.flags, alone.second_cer, alone.catastrophes) == (1.0, ("wrong_script",), None, ())
+    assert scored("").flags == ("asr_empty",) and scored("").catastrophes == ()
     helped = scored("main ghar ja raha hun", second="मैं घर जा रहा हूँ")
     assert (helped.cer, helped.second_cer) == (0.0, 0.0)
     assert helped.flags == ("wrong_script", "second_recogniser_counts")

@@ -29,7 +29,7 @@ def test_a_broker_that_is_down_holds_no_request_and_loses_no_work(db, loud_bell,
     monkeypatch.setattr(task, "apply_async", dead)
     factories.group()
     begin = time.monotonic()
-    assert bell.ring(RenderGroup, task) == 1
+    assert bell.ring(RenderGroup.objects.all(), task) == 1
     assert time.monotonic() - begin < 0.5
     bell.flush(5)
     assert tried == [1] and RenderGroup.objects.get().state == "queued"
@@ -42,7 +42,7 @@ def test_one_message_goes_out_for_each_waiting_unit_and_none_for_a_busy_one(db, 
     for place in range(3):
         factories.group(place=place)
     factories.group(place=9, state="done")
-    assert [bell.ring(RenderGroup, bell.TASKS[RenderGroup]) for _ in range(2)] == [3, 0]
+    assert [bell.ring(RenderGroup.objects.all(), bell.TASKS[RenderGroup]) for _ in range(2)] == [3, 0]
     bell.flush(10)
     assert client.llen("mlx") == 3
     client.delete("mlx")

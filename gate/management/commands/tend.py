@@ -11,9 +11,9 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import Q
 from django.utils import timezone
 
-from gate import advance, scoring
-from gate.models import Measurement, Tending
-from gate.tasks import SCORED, score_batch
+from gate import advance, annotations, scoring
+from gate.models import Comparison, Judgement, Measurement, Tending
+from gate.tasks import score_batch
 from listening import pairs
 from synth import bell, queue
 from synth.models import Preflight, RenderGroup, TimedBlock
@@ -61,12 +61,11 @@ class Command(BaseCommand):
 
     def round(self) -> None:
         now = timezone.now()
-        for model in (Preflight, RenderGroup, TimedBlock, Measurement, *SCORED):
+        for model in (Preflight, RenderGroup, TimedBlock, Measurement, Comparison, Judgement):
             queue.give_up_lapsed(model, now)
         scoring.give_up_lapsed(now)
         pairs.free_lapsed(now)
         advance.advance_open()
         bell.ring_all()
-        bell.ring(Measurement, score_batch)
-        for model, task in SCORED.items():
-            bell.ring(model, task)
+        bell.ring(Measurement.objects.all(), score_batch)
+        annotations.ring()

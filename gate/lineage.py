@@ -1,0 +1,88 @@
+"""Which levers are of one kin: variants and re-tries of one change, and everything that grew from one root."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from gate.models import Lever
+from synth.configuration import difference, sections
+from synth.models import Configuration
+
+#: Configurations that agree in this share of their settings are proposed as variants of one another.
+NEARLY_ALL = 0.9
+
+
+_touched: dict[tuple[str, str], tuple[str, ...]] = {}
+
+
+def touched(lever: Lever) -> tuple[str, ...]:
+    """The top-level sections the lever changes. Remembered by digests: a configuration never changes."""
+    key = lever.candidate.digest, lever.parent.digest
+    if key not in _touched:
+        _touched[key] = tuple(sections(difference(lever.candidate.parsed(), lever.parent.parsed())))
+    return _touched[key]
+
+
+def lineage(lever: Lever) -> set[int]:
+    """Primary keys of the lever, its variants - declared, or the same section changed on the same parent - and theirs."""
+    levers = list(Lever.objects.select_related("parent", "candidate"))
+    links: dict[int, set[int]] = defaultdict(set)
+    alike: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
+    for other in levers:
+        alike[other.parent_id, touched(other)].append(other.pk)
+        if other.variant_of_id:
+            links[other.pk].add(other.variant_of_id)
+            links[other.variant_of_id].add(other.pk)
+    for group in alike.values():
+        for pk in group:
+            links[pk].update(group)
+    found, todo = {lever.pk}, [lever.pk]
+    while todo:
+        new = links[todo.pop()] - found
+        found |= new
+        todo += new
+    return found
+
+
+def root(configuration: Configuration) -> int:
+    """The configuration that the parents of this one lead back to; itself when no lever made it."""
+    made_from = dict(Lever.objects.order_by("-pk").values_list("candidate_id", "parent_id"))  # of several, the first lever that made it
+    pk, seen = configuration.pk, set()
+    while pk in made_from and pk not in seen:
+        seen.add(pk)
+        pk = made_from[pk]
+    return pk
+
+
+def of_root(configuration: Configuration) -> set[int]:
+    """Primary keys of all levers whose parents lead back to the same root."""
+    mine = root(configuration)
+    return {lever.pk for lever in Lever.objects.select_related("parent") if root(lever.parent) == mine}
+
+
+def _flat(configuration: Configuration) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+
+    def walk(value: object, path: str) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(inner, f"{path}.{key}")
+        elif isinstance(value, list):
+            for k, inner in enumerate(value):
+                walk(inner, f"{path}.{k}")
+        else:
+            found.add((path, repr(value)))
+
+    walk(configuration.parsed().canonical(), "")
+    return found
+
+
+def proposed(lever: Lever) -> list[Lever]:
+    """Levers outside of the lineage whose candidates agree with this one in nine tenths of their settings: variants, perhaps."""
+    kin, mine = lineage(lever), _flat(lever.candidate)
+    out = []
+    for other in Lever.objects.exclude(pk__in=kin).select_related("candidate").order_by("pk"):
+        theirs = _flat(other.candidate)
+        if len(mine & theirs) >= NEARLY_ALL * len(mine | theirs):
+            out.append(other)
+    return out
