@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gate import draws, history, policy
+from gate import draws, history, planning, policy
 from gate.models import Corpus, Lever
 from gate.sentences import Text, sentence_digest, spoken
 from gate.specfile import plain
@@ -147,6 +147,8 @@ def check(mapping: dict[str, Any]) -> Checked:
     if drawn < plan.floor.sentences or drawn * plan.replicates < plan.floor.clips:
         floor = f"{plan.floor.sentences} sentences and {plan.floor.clips} clips"
         warnings.append(f"{drawn} sentences x {plan.replicates} are below the floor of {floor}: an endpoint can fail, none can pass.")
+    if too_weak := planning.warning(plan, drawn):
+        warnings.append(too_weak)
     if len(touched) > 1:
         warnings.append(f"More than one section changes at once ({', '.join(touched)}): the verdict will be about all of them together.")
     return Checked(spec, parent, candidate, texts, digests, warnings, plan)

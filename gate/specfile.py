@@ -41,8 +41,8 @@ def _measure(node: yaml.Node, known: dict[int, int | None], depth: int = 0) -> i
     return size
 
 
-def read_yaml(text: str) -> list[dict[str, Any]]:
-    """The specs of a YAML file: one lever, or `levers`, a list with what they share under `shared`. Raises Refused with the line."""
+def mapping(text: str) -> dict[str, Any]:
+    """The one mapping of a YAML file. Raises Refused with the line."""
     if len(text) > MAX_CHARACTERS:
         raise Refused("too_large", f"The file has {len(text)} characters; the limit is {MAX_CHARACTERS}.")
     try:
@@ -59,6 +59,12 @@ def read_yaml(text: str) -> list[dict[str, Any]]:
         raise Refused("not_yaml", f"The file is not one YAML document{where}: {problem}.") from error
     if not isinstance(document, dict):
         raise Refused("not_a_mapping", "A lever's spec is a mapping of names to values: start from one in examples/.")
+    return document
+
+
+def read_yaml(text: str) -> list[dict[str, Any]]:
+    """The specs of a YAML file: one lever, or `levers`, a list with what they share under `shared`. Raises Refused with the line."""
+    document = mapping(text)
     if "levers" not in document:
         return [document]
     shared, levers = document.get("shared") or {}, document["levers"]

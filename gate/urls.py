@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from gate import views
+from gate import views, views_planning
 
 urlpatterns = [
     path("", views.levers, name="levers"),
@@ -16,6 +16,8 @@ urlpatterns = [
     path("levers/<slug:slug>/votes.csv", views.votes_csv, name="votes_csv"),
     path("levers/<slug:slug>/plan.json", views.plan_json, name="plan_json"),
     path("levers/<slug:slug>/clips/<int:pk>.flac", views.clip, name="clip"),
+    path("plan/", views_planning.plan, name="plan"),
+    path("sentences/", views_planning.sentences, name="sentences"),
     path("machine/", views.machine, name="machine"),
     path("invitations/", views.invitations, name="invitations"),
     path("enter/<str:token>", views.enter, name="enter"),

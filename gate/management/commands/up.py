@@ -21,7 +21,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from config import bootstrap, supervisor
-from gate import demonstration, views
+from gate import corpora, demonstration, views
 from gate.models import AuditEntry, Measurement, Token
 from listening.models import Invitation, Panel
 from synth import queue
@@ -123,6 +123,7 @@ class Command(BaseCommand):
         except OperationalError as error:
             where = settings.DATABASES["default"].get("HOST") or settings.DATABASES["default"]["NAME"]
             raise CommandError(f"The database at {where} doesn't answer: {str(error).strip().splitlines()[0]}") from error
+        corpora.bundled()
         manifest, newest = (
             settings.STATIC_ROOT / "staticfiles.json",
             max(p.stat().st_mtime for p in (settings.BASE_DIR / "static").rglob("*")),

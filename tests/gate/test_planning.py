@@ -1,0 +1,106 @@
+"""The planner's page and command, the pages of sentences."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+
+from gate import planning, policy, register
+from gate.models import Corpus
+from tests import factories
+
+
+def test_the_policys_plan_is_likely_to_pass_and_a_small_one_is_not():
+    found = planning.outlook(policy.parse({"listening": {"required": False}}), 300)
+    assert found.passes > 0.9 and found.votes == 0 and found.problems == ()
+    assert (
+        planning.outlook(policy.parse({}), 300, raters=4, kind="rater-heavy").hint == "More raters would help most; more sentences hardly."
+    )
+    small = planning.outlook(policy.parse({"listening": {"required": False}}), 50)
+    assert small.passes < 0.5 and "Below the floor of 100 sentences" in small.problems[0]
+
+
+def test_reserved_attempts_cost_power():
+    one, five = (planning.outlook(policy.parse({"attempts": k, "listening": {"required": False}}), 150).passes for k in (1, 5))
+    assert five < one
+
+
+def test_a_plan_that_will_most_likely_end_undecided_is_taken_with_a_warning(db):
+    made = register.register(
+        [
+            factories.spec(
+                texts=[f"This is sentence {a} {b}." for a in "abcdefgh" for b in "stuvwxyzklmnopqr"],
+                plan={"margins": {"cer": 0.005}, "floor": {"sentences": 100, "clips": 100}},
+            )
+        ]
+    )[0]
+    assert any("passes with a chance of" in w and "character error rate" in w for w in made.warnings)
+
+
+def test_the_command_says_what_a_plan_costs(capsys, tmp_path):
+    call_command("plan")
+    said = capsys.readouterr().out
+    assert "300 sentences x 1, 300 clips an arm; 600 votes by 12 raters." in said and "ends undecided with nothing wrong in" in said
+    call_command("plan", "examples/demonstration.yaml", "--sentences", "8")
+    assert "8 sentences x 1" in capsys.readouterr().out
+    file = tmp_path / "plan.yaml"
+    for text, told in (
+        ("margins: {cer: 0}", "plan.margins.cer is 0"),
+        ("margins: {cer: -0.1}", "-0.1"),
+        ("margins: {cer: .nan}", "plan.margins.cer"),
+        ("replicates: 0", "plan.replicates is 0"),
+        ("- a", "mapping"),
+        ("looks: 3", "plan.looks is not a known key"),
+    ):
+        file.write_text(text)
+        with pytest.raises(CommandError, match=told):
+            call_command("plan", str(file))
+    with pytest.raises(CommandError, match="2 or more"):
+        call_command("plan", "--sentences", "1")
+
+
+def test_the_planners_page_reckons_and_refuses(signed_in):
+    page = signed_in.get("/plan/").content.decode()
+    assert "With nothing wrong, all of it passes with a chance of" in page and "Net preference" in page
+    bad = signed_in.get("/plan/", {"sentences": "0", "cer": "nan"})
+    assert bad.status_code == 422 and b"greater than or equal to 2" in bad.content
+    query = {
+        "sentences": 150,
+        "replicates": 3,
+        "attempts": 1,
+        "cer": 0.02,
+        "dnsmos": 0.05,
+        "length": 0.03,
+        "preference": 0.15,
+        "votes_per_pair": 0,
+        "raters": 12,
+        "panel": "low",
+    }
+    assert "nobody is asked" in signed_in.get("/plan/", query).content.decode()
+
+
+def test_a_corpus_is_added_on_the_page_and_a_bad_line_is_named_beside_the_file(signed_in):
+    def send(content, name="mine", file="mine.txt"):
+        return signed_in.post("/sentences/", {"file": SimpleUploadedFile(file, content), "name": name, "language": "en", "licence": "MIT"})
+
+    assert send(b"The ferry leaves.\nShe kept it.").status_code == 302
+    assert Corpus.objects.get().licence == "MIT"
+    page = signed_in.get("/sentences/").content.decode()
+    assert "<td>mine</td>" in page
+    bad = send(b"One.\n\nTwo.", "other")
+    assert bad.status_code == 422 and b"mine.txt, line 2 is empty" in bad.content
+    assert b"another corpus has it" in send(b"Another.").content and Corpus.objects.count() == 1
+
+
+def test_a_corpus_is_added_by_the_command(db, tmp_path, capsys):
+    file = tmp_path / "hindi.jsonl"
+    file.write_text('{"text": "बाहर बारिश हो रही है।"}\n{"text": "खाना मेज़ पर रखा है।"}', encoding="utf-8")
+    call_command("corpus", str(file), "--language", "hi", "--licence", "CC0")
+    call_command("corpus")
+    assert "hi       2 sentences  hindi  CC0" in capsys.readouterr().out
+    for arguments, told in (
+        ([str(file)], "Say which language"),
+        ([str(tmp_path / "no.txt"), "--language", "hi"], "can't be read"),
+        ([str(file), "--language", "xx"], "language is 'xx'"),
+    ):
+        with pytest.raises(CommandError, match=told):
+            call_command("corpus", *arguments)
