@@ -9,8 +9,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import annotations, decide, evidence, history, identity, lock, measured, policy, recognisers, scoring
-from gate.lock import digest_of, plan_of
+from gate import annotations, decide, evidence, history, identity, ledger, lock, measured, policy, recognisers, scoring
+from gate.canonical import digest_of
+from gate.lock import plan_of
 from gate.models import Lever, Look, Measurement, Verdict
 from gate.pace import blocks_of
 from listening import pairs
@@ -240,10 +241,11 @@ def _look(lever: Lever, kind: str, number: int, facts: dict) -> Look:
 
 
 def _judge(lever: Lever, look: Look | None, decision: decide.Decision) -> None:
-    Verdict.objects.create(
+    verdict = Verdict.objects.create(
         lever=lever, plan=lever.plan, look=look, verdict=decision.verdict, reasons=list(decision.reasons),
         evidence=decision.evidence, code_version=settings.VERSION,
     )  # fmt: skip
+    ledger.verdict_given(verdict)
     if lever.study_id:
         pairs.close(lever.study)
     history.note(lever, f"verdict: {decision.verdict} ({', '.join(decision.reasons)})")

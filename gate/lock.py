@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from datetime import timedelta
 
@@ -11,7 +10,8 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import draws, history, lineage, policy
+from gate import draws, history, ledger, lineage, policy
+from gate.canonical import digest_of
 from gate.models import Battery, Draw, Lever, Plan, Use
 from synth import bell
 from synth.models import Render, RenderGroup, Sentence, seed_of
@@ -43,15 +43,6 @@ def plan_of(lever: Lever) -> policy.Plan:
     return policy.of(lever.plan.body if lever.plan else lever.wanted)
 
 
-def canonical(body: dict) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def digest_of(body: dict) -> str:
-    """sha256, hex, of the canonical form; names plans and evidence."""
-    return hashlib.sha256(canonical(body).encode()).hexdigest()
-
-
 def _earlier(lever: Lever) -> list[Plan]:
     """Plans of the lineage's earlier levers, whatever their campaign but this one; the oldest first."""
     kin = Lever.objects.filter(pk__in=lineage.lineage(lever), pk__lt=lever.pk).exclude(campaign=lever.campaign)
@@ -79,8 +70,10 @@ def lock(lever: Lever, device_class: str, battery: Battery) -> None:
         "attempt": attempt, "reserved": reserved, "code_version": settings.VERSION,
         "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
     }  # fmt: skip
-    Plan.objects.create(lever=lever, number=1, body=body, digest=digest_of(body), locked_at=now)
+    locked = Plan.objects.create(lever=lever, number=1, body=body, digest=digest_of(body), locked_at=now)
     Lever.objects.filter(pk=lever.pk).update(draw=draw)
+    lever.draw = draw
+    ledger.plan_locked(lever, locked)
     sentences = draw.sentences()
     for sentence in sentences:
         Use.objects.create(draw=draw, lever=lever, sentence=sentence, purpose=draw.purpose)

@@ -2,10 +2,11 @@
 
 from gate.models.access import Tending, Token
 from gate.models.append_only import AppendOnly
+from gate.models.ledger import LedgerEntry
 from gate.models.levers import AuditEntry, Corpus, Draw, Lever, Look, Plan, Use, Verdict
 from gate.models.measurements import Battery, Canary, Comparison, Judgement, Measurement, Scorer, ScoringBatch
 
 __all__ = [
-    "AppendOnly", "AuditEntry", "Battery", "Canary", "Comparison", "Corpus", "Draw", "Judgement", "Lever", "Look", "Measurement", "Plan",
-    "Scorer", "ScoringBatch", "Tending", "Token", "Use", "Verdict",
+    "AppendOnly", "AuditEntry", "Battery", "Canary", "Comparison", "Corpus", "Draw", "Judgement", "LedgerEntry", "Lever", "Look",
+    "Measurement", "Plan", "Scorer", "ScoringBatch", "Tending", "Token", "Use", "Verdict",
 ]  # fmt: skip

@@ -27,7 +27,13 @@ class NetPreference(Interval):
 
 
 def _codes(labels: Sequence[object] | npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
-    values, codes = np.unique(np.asarray(labels), return_inverse=True)
+    """Labels as small numbers from 0 up, and how many different ones there are. Whole numbers close together need no sorting."""
+    given = np.asarray(labels)
+    if given.dtype.kind in "iu":
+        codes = given - given.min()
+        if codes.max() <= 8 * len(codes) + 1024:
+            return codes.astype(np.int64), int(np.count_nonzero(np.bincount(codes)))
+    values, codes = np.unique(given, return_inverse=True)
     return codes, len(values)
 
 
@@ -50,7 +56,7 @@ def net_preference(raters: Sequence[object], sentences: Sequence[object], scores
     e = y - mean
     v_r = r_eff / (r_eff - 1) * float((np.bincount(r, e) ** 2).sum()) / n**2
     v_s = s_eff / (s_eff - 1) * float((np.bincount(s, e) ** 2).sum()) / n**2
-    cells, _ = _codes(r * n_sentences + s)
+    cells, _ = _codes(r * (int(s.max()) + 1) + s)
     v_i = n / (n - 1) * float((np.bincount(cells, e) ** 2).sum()) / n**2
     plus, minus = (float((y > 0).sum()) + 1) / (n + 3), (float((y < 0).sum()) + 1) / (n + 3)
     v_f = (plus + minus - (plus - minus) ** 2) / n

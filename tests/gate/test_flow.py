@@ -4,6 +4,7 @@ import pytest
 from django.utils import timezone
 
 from gate import advance, evidence, identity, lock, measured, register
+from gate.canonical import canonical
 from gate.models import AppendOnly, AuditEntry, Draw, Lever, Look, Measurement, Plan, Use
 from synth import queue
 from synth.models import Leased, Preflight, Render, RenderGroup, TimedBlock
@@ -113,7 +114,7 @@ def test_the_lock_writes_plan_draw_uses_and_renders_together(mac):
     assert len(seeds) == 4 and len({s for _, s in seeds}) == 4
     import hashlib
 
-    assert lever.plan.digest == hashlib.sha256(lock.canonical(lever.plan.body).encode()).hexdigest()
+    assert lever.plan.digest == hashlib.sha256(canonical(lever.plan.body).encode()).hexdigest()
 
 
 def test_advancing_twice_changes_nothing(mac):
