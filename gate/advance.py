@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import annotations, decide, evidence, history, identity, ledger, lock, measured, policy, recognisers, scoring
+from gate import annotations, decide, evidence, history, identity, ledger, lock, measured, policy, recognisers, scoring, standing
 from gate.canonical import digest_of
 from gate.lock import plan_of
 from gate.models import Lever, Look, Measurement, Verdict
@@ -108,7 +108,7 @@ def _check(lever: Lever) -> bool:
         return False
     with transaction.atomic():
         _move(lever, State.RENDERING)
-        lock.lock(lever, candidate["device_class"], battery)
+        lock.lock(lever, candidate["device_class"], battery, candidate.get("environment", {}))
     return True
 
 
@@ -246,6 +246,7 @@ def _judge(lever: Lever, look: Look | None, decision: decide.Decision) -> None:
         evidence=decision.evidence, code_version=settings.VERSION,
     )  # fmt: skip
     ledger.verdict_given(verdict)
+    standing.judge_children_again(lever)
     if lever.study_id:
         pairs.close(lever.study)
     history.note(lever, f"verdict: {decision.verdict} ({', '.join(decision.reasons)})")

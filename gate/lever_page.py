@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gate import annotations, charts, export, progress, reasons
+from gate import annotations, charts, draws, export, lineage, progress, reasons, standing
 from gate.models import Lever, Look
 from synth import configuration as schema
 
@@ -16,6 +16,7 @@ def status(found: Lever) -> dict:
         "bars": progress.bars(found),
         "verdict": verdict,
         "words": reasons.VERDICTS.get(verdict.verdict) if verdict else "",
+        "fallen": [(code, *reasons.explain(code)) for code in standing.why_not(found)],
     }
 
 
@@ -60,9 +61,15 @@ def peculiar(arms: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def _stock(found: Lever) -> draws.Stock:
+    """What is left for a next attempt of this lever's lineage: its own draw is spent once it is locked."""
+    return draws.stock(found.corpus, [found], "" if found.draw else found.campaign)
+
+
 def whole(found: Lever) -> dict[str, Any]:
     verdict, plan = found.verdict, found.plan
     unsealed = bool(plan) and export.clips_unsealed(found)
+    kin = Lever.objects.filter(pk__in=lineage.lineage(found)).exclude(pk=found.pk).order_by("pk")
     return status(found) | evidence(found) | {
         "changes": schema.difference(found.candidate.parsed(), found.parent.parsed()), "plan": plan,
         "history": found.history.order_by("-pk")[:50],
@@ -70,5 +77,6 @@ def whole(found: Lever) -> dict[str, Any]:
         "clips": _sentences(found) if unsealed else None,
         "comparisons": annotations.comparisons(found) if unsealed else [],
         "judgements": annotations.judgements(found) if unsealed else [],
+        "kin": kin, "stock": _stock(found), "proposed": lineage.proposed(found) if plan is None else [],
         "votes_open": found.study is not None and verdict is not None,
     }  # fmt: skip

@@ -57,14 +57,15 @@ def attempt_of(lever: Lever) -> tuple[int, int]:
     return 1 + len(earlier), reserved
 
 
-def lock(lever: Lever, device_class: str, battery: Battery) -> None:
+def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -> None:
     """Plan, draw, uses and renders; call it inside the transaction that moves the lever. The jobs go out after commit."""
     plan = plan_of(lever)
     attempt, reserved = attempt_of(lever)
     draw = _draw(lever, plan)
     now = timezone.now()
     body = {
-        **plan.model_dump(mode="json"), "device_class": device_class, "draw": draw.key, "list_sha256": draw.list_sha256,
+        **plan.model_dump(mode="json"), "device_class": device_class, "environment": environment,
+        "draw": draw.key, "list_sha256": draw.list_sha256,
         "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
         "recogniser": battery.recogniser, "second_recogniser": battery.second_recogniser, "metrics": battery.identity,
         "attempt": attempt, "reserved": reserved, "code_version": settings.VERSION,

@@ -41,6 +41,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "timing_lowered": ("Fewer timed blocks or sentences than the policy asks.", "Time it with the policy's blocks before you ship."),
     "unreserved_attempt": ("Another lever changed the same section of the same parent before: this is a further attempt, and none was reserved for it.", "Confirm it on fresh sentences, with its own share of the error rate."),
     "unanchored": ("Its parent is itself a change, and it was not compared with the system they both come from: small losses add up unseen.", "Compare it with the last system that was heard."),
+    "stale-parent": ("It stands on a parent that was rejected since.", "Register it again on a parent that stands."),
+    "expired": ("The engine, the system or the device has changed since it was measured.", "Measure parent and candidate again on what you ship now."),
     "identical_undeclared": ("Every clip equals its parent's, but nobody declared that, so the parent was not shown deterministic first.", "Register it again with `expect_bit_exact: true`; nobody needs to listen."),
     "parent_not_accepted": ("Its parent is itself not accepted.", "Settle the parent first."),
     "evidence:automatic-only": ("Accepted on measurements alone: not heard by a listener.", "Ship it knowing that, or have it heard."),

@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from gate import views, views_planning
+from gate import views, views_ledger, views_planning
 
 urlpatterns = [
     path("", views.levers, name="levers"),
@@ -12,10 +12,12 @@ urlpatterns = [
     path("levers/<slug:slug>/", views.lever, name="lever"),
     path("levers/<slug:slug>/status", views.lever_status, name="lever_status"),
     path("levers/<slug:slug>/check-again", views.check_again, name="check_again"),
+    path("levers/<slug:slug>/variant", views.link_variant, name="link_variant"),
     path("levers/<slug:slug>/clips.csv", views.clips_csv, name="clips_csv"),
     path("levers/<slug:slug>/votes.csv", views.votes_csv, name="votes_csv"),
     path("levers/<slug:slug>/plan.json", views.plan_json, name="plan_json"),
     path("levers/<slug:slug>/clips/<int:pk>.flac", views.clip, name="clip"),
+    path("ledger/", views_ledger.ledger_page, name="ledger"),
     path("plan/", views_planning.plan, name="plan"),
     path("sentences/", views_planning.sentences, name="sentences"),
     path("machine/", views.machine, name="machine"),

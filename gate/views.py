@@ -152,6 +152,20 @@ def check_again(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("lever", slug=slug)
 
 
+@login_required
+@require_POST
+def link_variant(request: HttpRequest, slug: str) -> HttpResponse:
+    """Declares a lever a variant of another, while its plan is not locked."""
+    found = _lever(slug)
+    other = get_object_or_404(Lever, slug=request.POST.get("of", ""))
+    if found.plan is not None or other.pk == found.pk:
+        text = "The plan is locked: what it is a variant of can't be said afterwards." if found.plan else "A lever is no variant of itself."
+        return render(request, "gate/problem.html", {"title": "Not linked", "text": text}, status=409)
+    Lever.objects.filter(pk=found.pk, state=Lever.State.CHECKING).update(variant_of=other)
+    history.note(found, f"declared a variant of {other.slug}", request.user)
+    return redirect("lever", slug=slug)
+
+
 def _file(text: str, name: str, kind: str) -> HttpResponse:
     return HttpResponse(text, content_type=f"{kind}; charset=utf-8", headers={"Content-Disposition": f'attachment; filename="{name}"'})
 

@@ -6,8 +6,16 @@ import pytest
 from django.test import Client
 
 
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the long version of the simulations, instead of the quick one")
+
+
 def pytest_collection_modifyitems(config, items):
-    """Under CI a skipped test is a failure: a green run must have run."""
+    """The long simulations are run on demand. Under CI a skipped test is a failure: a green run must have run."""
+    unwanted = [item for item in items if "long" in item.keywords and not config.getoption("--long")]
+    if unwanted:
+        config.hook.pytest_deselected(items=unwanted)
+        items[:] = [item for item in items if item not in unwanted]
     if os.environ.get("CI") != "true":
         return
     for item in items:
