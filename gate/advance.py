@@ -135,7 +135,7 @@ def _rendered(lever: Lever) -> bool:
         return False
     plan = plan_of(lever)
     with transaction.atomic():
-        if plan.benefit == "speed":
+        if plan.timed:
             _move(lever, State.TIMING)
             for number in range(plan.timing.blocks):
                 _block(lever, plan, number)

@@ -89,6 +89,8 @@ class Case:
     endpoints: tuple[Endpoint, ...] = ()
     benefit: str = "speed"
     speed: Speed = field(default_factory=Speed)
+    #: State of a benefit that is not speed: shown, absent, open, invalid or unknown.
+    gain: str = "unknown"
     human: Endpoint | None = None
     human_required: bool = False
     caps: tuple[str, ...] = ()
@@ -129,10 +131,10 @@ def decide(case: Case) -> Decision:
     if case.benefit != "speed" and case.speed.upper is not None and not case.speed.contaminated and case.speed.upper < SLOWER_LIMIT:
         return Decision(REJECTED, ("slower", *notes))
     if benefit == "absent":  # 4
-        return Decision(NO_BENEFIT, ("speed_below_threshold_or_spread", *notes))
+        return Decision(NO_BENEFIT, ("speed_below_threshold_or_spread" if case.benefit == "speed" else f"{case.benefit}:absent", *notes))
     unmeasured = _unmeasured(case)
     if benefit in ("invalid", "unknown"):  # 5
-        return Decision(INCONCLUSIVE, (f"speed_{benefit}", *notes))
+        return Decision(INCONCLUSIVE, (f"speed_{benefit}" if case.benefit == "speed" else f"{case.benefit}:{benefit}", *notes))
     if unmeasured:
         return Decision(INCONCLUSIVE, (*(f"{name}:not_measured" for name in unmeasured), *notes))
     opened = [e for e in gating if e.state == OPEN]
@@ -163,7 +165,19 @@ def _notes(case: Case) -> tuple[str, ...]:
 
 
 def _benefit(case: Case) -> str:
-    return "shown" if case.benefit == "none" else case.speed.state
+    if case.benefit == "quality":
+        return _quality(case)
+    return {"none": "shown", "speed": case.speed.state}.get(case.benefit, case.gain)
+
+
+def _quality(case: Case) -> str:
+    """Superiority: listeners prefer the candidate, or its error rate is lower, beyond doubt. Nothing is said before they voted."""
+    if case.bit_identical:
+        return "absent"  # the same sound is no better
+    if case.human is None:
+        return "shown" if case.human_required else "unknown"
+    better = case.human.upper < 0 or any(e.name == "cer" and e.upper < 0 for e in case.endpoints)
+    return "shown" if better else "absent" if case.final_look else "open"
 
 
 def _missing_core(case: Case) -> tuple[str, ...]:
@@ -184,7 +198,7 @@ def _unmeasured(case: Case) -> list[str]:
 def _undecided(case: Case, opened: list[Endpoint], benefit: str, notes: tuple[str, ...]) -> Decision:
     reasons = [f"{e.name}:{e.why_open or 'not_established'}" for e in opened]
     if benefit == "open":
-        reasons.append("speed:not_established")
+        reasons.append(f"{case.benefit}:not_established")
     # A final rejection needs a fair chance to have passed: floor, panel and assay met.
     fair = opened and all(e.may_pass for e in opened)
     if case.final_look and fair:

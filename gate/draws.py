@@ -1,4 +1,4 @@
-"""Sentences as something that is used up: which are fresh for a lever, and drawing from them (docs/sentences.md)."""
+"""Sentences as something that is used up: which are fresh for a lever, and drawing from them."""
 
 from __future__ import annotations
 

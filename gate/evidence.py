@@ -13,7 +13,7 @@ from gate import described, measured, policy
 from gate.decide import Case, Endpoint, Speed
 from gate.identity import Identity, identical, renders
 from gate.models import Lever, Look
-from gate.pace import measured_speed
+from gate.pace import measured_memory, measured_speed
 from gate.statistics import length, looks, rates, votes
 from gate.statistics.intervals import mean_interval, z_quantile
 from gate.statistics.results import Interval, finite
@@ -77,7 +77,7 @@ def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]
     """Why the verdict can be no better than provisional."""
     found = policy.caps(plan)
     if identity.settled:  # what is settled by hash needs no sentences, panel or margins; its speed still needs tail and blocks
-        kept = {"floor_lowered"} | ({"tail_loosened", "timing_lowered"} if plan.benefit == "speed" else set())
+        kept = {"floor_lowered"} | ({"tail_loosened", "timing_lowered"} if plan.timed else set())
         found = [cap for cap in found if cap in kept]
     elif Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk).exists():
         found.append("unanchored")  # from depth two a comparison with the anchor is needed, and none is rendered yet
@@ -113,7 +113,8 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
     else:
         complete = {s: arms for s, arms in table.items() if all(len(rows) == plan.replicates for rows in arms.values())}
         found = _endpoints(plan, _differences(complete), len(complete) * plan.replicates)
-    pace, pace_facts = measured_speed(lever, plan) if plan.benefit == "speed" else (Speed(), {})
+    pace, pace_facts = measured_speed(lever, plan) if plan.timed else (Speed(), {})
+    gain, memory = measured_memory(lever, plan) if plan.benefit == "memory" else ("unknown", {})
     means = described.arms(table)
     if (means["parent"]["cer"] or 0.0) > WEAK_CER:
         missing.append("asr_too_weak")
@@ -122,14 +123,14 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
     facts = {
         "identity": asdict(identity) | {"settled": identity.settled, "deterministic": identity.deterministic},
         "claims_identical": lever.plan.body["claims_identical"], "missing": missing,
-        "endpoints": endpoints, "arms": means, "speed": pace_facts,
+        "endpoints": endpoints, "arms": means, "speed": pace_facts, "memory": memory, "gain": gain,
         "caps": list(caps(lever, plan, identity)), "metrics": lever.plan.body["metrics"],
         "length_parts": described.length_parts(table, plan.share) if table else [], "second": second,
         "warnings": described.warnings(means, second, next((f for f in endpoints if f["name"] == "cer"), None)),
     }  # fmt: skip
     case = Case(
         bit_identical=identity.settled, claims_identical=facts["claims_identical"], evidence_complete=not missing, final_look=True,
-        endpoints=tuple(e for e, _ in found), benefit=plan.benefit, speed=pace, human_required=plan.listening.required,
+        endpoints=tuple(e for e, _ in found), benefit=plan.benefit, speed=pace, gain=gain, human_required=plan.listening.required,
         caps=tuple(facts["caps"]), missing=tuple(missing),
     )  # fmt: skip
     return case, facts
@@ -156,7 +157,7 @@ def human(lever: Lever, plan: policy.Plan, look: int, final: bool) -> tuple[Case
     pace = stored["speed"]
     case = Case(
         claims_identical=stored["claims_identical"], final_look=final, endpoints=tuple(_from_fact(e) for e in stored["endpoints"]),
-        benefit=plan.benefit, human=endpoint, human_required=True, caps=tuple(stored["caps"]),
+        benefit=plan.benefit, gain=stored.get("gain", "unknown"), human=endpoint, human_required=True, caps=tuple(stored["caps"]),
         speed=Speed(
             rtf_speedup=pace["wall_speedup"] * pace["length_ratio"], wall_speedup=pace["wall_speedup"], spread=pace["residual_spread"],
             lower=pace["lower"], upper=pace["upper"],

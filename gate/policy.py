@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from gate import recognisers
 from synth.configuration import Refused, refusal
 
-BENEFITS = ("speed", "none")
-
 
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -65,7 +63,7 @@ class Timing(Part):
 class Plan(Part):
     """All rules of one lever. What is not given is the site's policy."""
 
-    benefit: Literal["speed", "none"] = "speed"
+    benefit: Literal["speed", "memory", "quality", "none"] = "speed"
     margins: Margins = Margins()
     tail: float = Field(0.025, gt=0, lt=0.5)
     sentences: int | None = Field(None, ge=2, description="How many to draw; all when empty.")
@@ -79,6 +77,11 @@ class Plan(Part):
     recogniser: str = Field("", description="The speech recogniser; the site's when empty.")
     second_recogniser: str = Field("", description="One more, whose disagreement is shown; it counts where the first one fails.")
     closes_after_days: int = Field(60, ge=1, le=730)
+
+    @property
+    def timed(self) -> bool:
+        """Whether its benefit is read from timed blocks."""
+        return self.benefit in ("speed", "memory")
 
     @property
     def share(self) -> float:
@@ -115,6 +118,12 @@ def check_reach(plan: Plan, drawn: int) -> None:
     """Refuses a listening test that could never pass: raters' time is too scarce for it. Raises Refused."""
     heard = plan.listening
     if not heard.required:
+        if plan.benefit == "quality":
+            raise Refused(
+                "quality_needs_listeners",
+                "plan.benefit is 'quality', which only listeners can show: set plan.listening.required to true, or choose another benefit.",
+                "plan.benefit",
+            )
         return
     if heard.assay:
         raise Refused(
@@ -149,7 +158,7 @@ def caps(plan: Plan) -> list[str]:
             found.append("panel_lowered")
         if not plan.listening.assay:
             found.append("assay_waived")
-    if plan.benefit == "speed" and (plan.timing.blocks < POLICY.timing.blocks or plan.timing.sentences < POLICY.timing.sentences):
+    if plan.timed and (plan.timing.blocks < POLICY.timing.blocks or plan.timing.sentences < POLICY.timing.sentences):
         found.append("timing_lowered")
     loosened = [name for name, value in plan.margins.model_dump().items() if value > getattr(POLICY.margins, name)]
     return found + [f"margin_loosened:{name}" for name in loosened] + (["tail_loosened"] if plan.tail > POLICY.tail else [])

@@ -32,7 +32,7 @@ def bars(lever: Lever) -> list[Bar]:
     groups = advance.groups_of(lever)
     settled = groups.filter(state__in=advance.SETTLED).count()
     found.append(Bar("Rendered", settled, groups.count(), "clips of both systems"))
-    if plan.benefit == "speed":
+    if plan.timed:
         blocks = pace.blocks_of(lever)
         clean = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
         found.append(Bar("Timed", len(clean), plan.timing.blocks, "undisturbed blocks"))

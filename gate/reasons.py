@@ -5,7 +5,7 @@ from __future__ import annotations
 NAMES = {
     "cer": "the character error rate", "dnsmos": "DNSMOS", "length": "the length", "level": "the level",
     "catastrophe": "the share of sentences that fail outright", "preference": "listeners' net preference", "speed": "the speed-up",
-    "human": "listeners' net preference",
+    "human": "listeners' net preference", "memory": "at least 5 % less memory", "quality": "better quality",
 }  # fmt: skip
 
 #: code -> (sentence, what to do next). A code with a colon is looked up by the part after it first, then before it.
@@ -22,6 +22,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "speed_below_threshold_or_spread": ("The speed-up it was made for is not there: under 3 %, or within the run-to-run spread.", "Keep the parent; a change without a benefit is only a risk."),
     "speed_invalid": ("The timed blocks are void: other programs used the machine, or a pass could not be finished.", "Look at the worker, close what runs beside it and register a re-try."),
     "speed_unknown": ("No speed was measured.", "Give the plan a timed block, or declare the benefit `none`."),
+    "absent": ("What it was made for is not shown: {name}.", "Keep the parent; a change without a benefit is only a risk."),
+    "invalid": ("The measurement of what it was made for is void: {name}.", "Look at the worker, close what runs beside it and register a re-try."),
+    "unknown": ("What it was made for was not measured: {name}.", "See that the engine reports it, or declare another benefit."),
     "not_measured": ("The plan requires it and nobody measured it: {name}.", "Bring the scorer back, or take it out of the next plan."),
     "not_established": ("Not shown to be within the margin, and not shown to be beyond it: {name}.", "More sentences, votes or blocks narrow the interval; the planner says how many."),
     "below_floor": ("Too few sentences or clips for {name} to pass.", "Draw at least as many as the floor asks."),

@@ -1,7 +1,7 @@
 """An engine for tests: tones instead of speech, loaded through the extension point any user's engine would use.
 
 Its `sampling.extra` says how it behaves: crash_on, hang_on, empty_on, raise_on (a word of the text), slow_s (seconds a clip),
-detune (a factor on the pitch), noise (another hash each time), mute.
+detune (a factor on the pitch), noise (another hash each time), mute, memory_mb (what it says its peak memory was).
 """
 
 import os
@@ -22,6 +22,9 @@ class Tone:
             raise EngineRefused("The model missing/model can't be loaded on this worker: there is none.")
         self.how = configuration.get("sampling", {}).get("extra", {})
         self.report = Report(digests={"weights": "tone"}, effects={"generate": sorted(self.how)}, environment={"tone": "1"})
+
+    def peak_memory_bytes(self):
+        return self.how.get("memory_mb", 100) << 20
 
     def generate(self, text, language, seed):
         for name, act in (("crash_on", lambda: os.kill(os.getpid(), 9)), ("hang_on", lambda: time.sleep(3600))):

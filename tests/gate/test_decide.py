@@ -56,3 +56,44 @@ def test_votes_can_veto_and_not_rescue():
 def test_missing_evidence_comes_before_everything():
     found = decide(Case(evidence_complete=False, bit_identical=True, missing=("clips_lost:2",)))
     assert (found.verdict, found.reasons) == ("inconclusive", ("evidence_incomplete", "clips_lost:2"))
+
+
+@pytest.mark.parametrize(
+    ("gain", "verdict", "reason"),
+    [
+        ("shown", "accepted", "evidence:automatic-only"),
+        ("absent", "no-benefit", "memory:absent"),
+        ("invalid", "inconclusive", "memory:invalid"),
+        ("unknown", "inconclusive", "memory:unknown"),
+    ],
+)
+def test_memory_is_a_benefit_of_its_own(gain, verdict, reason):
+    found = decide(Case(endpoints=GOOD, benefit="memory", gain=gain))
+    assert (found.verdict, found.reasons[0]) == (verdict, reason)
+
+
+def test_less_memory_must_not_cost_speed():
+    slow = Speed(0.9, 0.9, lower=0.85, upper=0.95)
+    assert decide(Case(endpoints=GOOD, benefit="memory", gain="shown", speed=slow)).reasons[0] == "slower"
+
+
+HEARD = Endpoint("preference", -0.10, 0.05, margin=0.15)
+BETTER = Endpoint("preference", -0.30, -0.05, margin=0.15)
+
+
+@pytest.mark.parametrize(
+    ("human", "final", "endpoints", "verdict"),
+    [
+        (None, False, GOOD, "inconclusive"), (HEARD, False, GOOD, "inconclusive"), (HEARD, True, GOOD, "no-benefit"), (BETTER, True, GOOD, "accepted"),
+        (HEARD, True, (Endpoint("cer", -0.04, -0.01, margin=0.02), *GOOD[1:]), "accepted"),
+    ],
+)  # fmt: skip
+def test_quality_is_only_shown_by_listeners_or_fewer_errors(human, final, endpoints, verdict):
+    found = decide(Case(endpoints=endpoints, benefit="quality", human=human, human_required=True, final_look=final))
+    assert found.verdict == verdict
+    if human is None:
+        assert found.reasons[0] == "human_votes_pending"
+
+
+def test_the_same_sound_is_no_better():
+    assert decide(Case(bit_identical=True, benefit="quality")).reasons[0] == "quality:absent"

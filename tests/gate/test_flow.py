@@ -84,6 +84,28 @@ def test_a_timed_block_gives_a_speedup(mac):
     assert [p.place for p in TimedBlock.objects.first().passes.order_by("place")] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("megabytes", "expected"), [(90, ("provisional", "bit-identical")), (97, ("no-benefit", "")), (110, ("no-benefit", ""))]
+)
+def test_timed_blocks_show_less_memory(mac, signed_in, megabytes, expected):
+    change = {"sampling": {"extra": {"memory_mb": megabytes, "slow_s": 0.1}}, "expect_bit_exact": True}
+    parent = factories.tone(slow_s=0.1)
+    lever = factories.registered(
+        lever="leaner", parent=parent, change=change, plan={"benefit": "memory", "timing": {"blocks": 2, "sentences": 2}}
+    )
+    for _ in range(2):
+        flow.work(mac)
+        advance.advance_open()
+    flow.work(mac, "block")
+    TimedBlock.objects.update(contended={})
+    advance.advance_open()
+    lever = settled(lever)
+    assert (lever.verdict.verdict, lever.verdict.evidence) == expected
+    facts = Look.objects.get(plan__lever=lever).evidence
+    assert facts["memory"]["ratio"] == pytest.approx(megabytes / 100) and facts["gain"] == ("shown" if megabytes == 90 else "absent")
+    assert "peak memory is" in signed_in.get("/levers/leaner/").content.decode()
+
+
 def test_contended_blocks_are_void_and_run_again_three_times(mac):
     lever = factories.registered(lever="busy", change=IDENTICAL, plan={"benefit": "speed", "timing": {"blocks": 2, "sentences": 2}})
     for _ in range(2):
