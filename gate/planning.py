@@ -140,7 +140,8 @@ def warning(plan: policy.Plan, sentences: int) -> str:
         return ""
     weakest = min(found.chances, key=lambda c: c.typical)
     return (
-        f"With nothing wrong at all, this plan passes with a chance of {found.passes:.0%}; its weakest part is {weakest.label.lower()} "
+        f"With nothing wrong, and sentences that vary as in published studies, this plan passes with a chance of {found.passes:.0%}; "
+        f"its weakest part is {weakest.label.lower()} "
         f"({weakest.typical:.0%}): add {'raters' if weakest.name == 'preference' else 'sentences or replicates'}."
     )
 

@@ -18,7 +18,7 @@ class PlanForm(forms.Form):
 
     sentences = forms.IntegerField(min_value=2, max_value=100_000, initial=300)
     replicates = forms.IntegerField(min_value=1, max_value=20, initial=1)
-    attempts = forms.IntegerField(label="Attempts that share the error rate", min_value=1, max_value=5, initial=1)
+    attempts = forms.IntegerField(label="Attempts", min_value=1, max_value=5, initial=1)
     cer = forms.FloatField(label="CER margin", min_value=1e-6, max_value=1, initial=policy.POLICY.margins.cer)
     dnsmos = forms.FloatField(label="DNSMOS margin", min_value=1e-6, max_value=4, initial=policy.POLICY.margins.dnsmos)
     length = forms.FloatField(label="Length margin", min_value=1e-6, max_value=0.89, initial=policy.POLICY.margins.length)
@@ -40,7 +40,7 @@ class PlanForm(forms.Form):
 @require_GET
 def plan(request: HttpRequest) -> HttpResponse:
     initial = {name: field.initial for name, field in PlanForm.base_fields.items()} | {"panel": "low"}
-    form = PlanForm(request.GET if request.GET else initial)
+    form = PlanForm(request.GET if request.GET else initial, label_suffix="")
     found = None
     if form.is_valid():
         found = planning.outlook(form.plan(), form.cleaned_data["sentences"], form.cleaned_data["raters"], form.cleaned_data["panel"])
@@ -66,7 +66,7 @@ class CorpusForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def sentences(request: HttpRequest) -> HttpResponse:
     """Corpora, how much of each was used, and a form to add one."""
-    form = CorpusForm(request.POST or None, request.FILES or None)
+    form = CorpusForm(request.POST or None, request.FILES or None, label_suffix="")
     if request.method == "POST" and form.is_valid():
         given, sent = form.cleaned_data, form.cleaned_data["file"]
         try:
