@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gate import described, measured, policy
+from gate import described, measured, policy, site_policy
 from gate.decide import Case, Endpoint, Speed
 from gate.identity import Identity, identical, renders
 from gate.models import Lever, Look
@@ -75,7 +75,7 @@ def _endpoints(plan: policy.Plan, d: dict[str, Any], clips: int) -> list[tuple[E
 
 def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]:
     """Why the verdict can be no better than provisional."""
-    found = policy.caps(plan)
+    found = policy.caps(plan, site_policy.locked_under(lever.plan))
     if identity.settled:  # what is settled by hash needs no sentences, panel or margins; its speed still needs tail and blocks
         kept = {"floor_lowered"} | ({"tail_loosened", "timing_lowered"} if plan.timed else set())
         found = [cap for cap in found if cap in kept]

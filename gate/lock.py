@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import draws, history, ledger, lineage, policy
+from gate import draws, history, ledger, lineage, policy, site_policy
 from gate.canonical import digest_of
 from gate.models import Battery, Draw, Lever, Plan, Use
 from synth import bell
@@ -61,10 +61,12 @@ def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -
     """Plan, draw, uses and renders; call it inside the transaction that moves the lever. The jobs go out after commit."""
     plan = plan_of(lever)
     attempt, reserved = attempt_of(lever)
+    in_force = site_policy.newest()
     draw = _draw(lever, plan)
     now = timezone.now()
     body = {
-        **plan.model_dump(mode="json"), "device_class": device_class, "environment": environment,
+        **plan.model_dump(mode="json"), "device_class": device_class,
+        "policy": in_force.pk if in_force else None, "environment": environment,
         "draw": draw.key, "list_sha256": draw.list_sha256,
         "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
         "recogniser": battery.recogniser, "second_recogniser": battery.second_recogniser, "metrics": battery.identity,

@@ -143,22 +143,20 @@ def check_reach(plan: Plan, drawn: int) -> None:
         )
 
 
-def caps(plan: Plan) -> list[str]:
-    """Why a verdict under this plan can be no better than provisional."""
+def caps(plan: Plan, site: Plan = POLICY) -> list[str]:
+    """Why a verdict under this plan can be no better than provisional. Args: the plan, and the policy it was locked under."""
     found = []
     if plan.purpose == "tuning":
         found.append("tuning_sentences")
-    if plan.floor.sentences < POLICY.floor.sentences or plan.floor.clips < POLICY.floor.clips:
+    if plan.floor.sentences < site.floor.sentences or plan.floor.clips < site.floor.clips:
         found.append("floor_lowered")
     if plan.listening.required:
         panel = (plan.panel.raters, plan.panel.sentences, plan.panel.votes)
-        if any(
-            ours < theirs for ours, theirs in zip(panel, (POLICY.panel.raters, POLICY.panel.sentences, POLICY.panel.votes), strict=True)
-        ):
+        if any(ours < theirs for ours, theirs in zip(panel, (site.panel.raters, site.panel.sentences, site.panel.votes), strict=True)):
             found.append("panel_lowered")
         if not plan.listening.assay:
             found.append("assay_waived")
-    if plan.timed and (plan.timing.blocks < POLICY.timing.blocks or plan.timing.sentences < POLICY.timing.sentences):
+    if plan.timed and (plan.timing.blocks < site.timing.blocks or plan.timing.sentences < site.timing.sentences):
         found.append("timing_lowered")
-    loosened = [name for name, value in plan.margins.model_dump().items() if value > getattr(POLICY.margins, name)]
-    return found + [f"margin_loosened:{name}" for name in loosened] + (["tail_loosened"] if plan.tail > POLICY.tail else [])
+    loosened = [name for name, value in plan.margins.model_dump().items() if value > getattr(site.margins, name)]
+    return found + [f"margin_loosened:{name}" for name in loosened] + (["tail_loosened"] if plan.tail > site.tail else [])

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gate import draws, history, planning, policy
+from gate import draws, history, planning, policy, site_policy
 from gate.models import Corpus, Lever
 from gate.sentences import Text, sentence_digest, spoken
 from gate.specfile import plain
@@ -134,7 +134,7 @@ def check(mapping: dict[str, Any]) -> Checked:
     changes = schema.difference(candidate, parent)
     if not changes:
         raise Refused("candidate_equals_parent", "The candidate equals its parent: there is nothing to judge.", "candidate")
-    plan = policy.parse(spec.plan)
+    plan = policy.parse(site_policy.filled(spec.plan))
     texts, digests = _sentences(spec)
     if plan.sentences is not None and plan.sentences > len(texts):
         raise Refused("too_few_sentences", f"plan.sentences is {plan.sentences}: only {len(texts)} are there.", "plan.sentences")

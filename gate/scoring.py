@@ -17,7 +17,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Min
 from django.utils import timezone
 
-from gate import history, policy, recognisers
+from gate import history, recognisers, site_policy
 from gate.metrics import asr, battery, cer, defects, repeatability
 from gate.models import Battery, Canary, Lever, Measurement, Scorer, ScoringBatch
 from gate.statistics.results import finite
@@ -261,7 +261,7 @@ def _steady(scorer: Scorer, ears: Ears, fixed: list[Canary]) -> bool:
 
 def _tightest_margins(identity: str) -> dict[str, float]:
     """Of the policy and the plans that are not settled yet."""
-    tightest = policy.POLICY.margins.model_dump()
+    tightest = site_policy.current().margins.model_dump()
     for lever in Lever.objects.exclude(state=Lever.State.SETTLED).exclude(plans=None):
         body = lever.plan.body if lever.plan else {}
         if body.get("metrics") == identity:

@@ -17,6 +17,7 @@ urlpatterns = [
     path("levers/<slug:slug>/votes.csv", views.votes_csv, name="votes_csv"),
     path("levers/<slug:slug>/plan.json", views.plan_json, name="plan_json"),
     path("levers/<slug:slug>/clips/<int:pk>.flac", views.clip, name="clip"),
+    path("policy/", views_planning.policy_page, name="policy"),
     path("ledger/", views_ledger.ledger_page, name="ledger"),
     path("plan/", views_planning.plan, name="plan"),
     path("sentences/", views_planning.sentences, name="sentences"),

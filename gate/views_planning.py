@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import yaml
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from gate import corpora, planning, policy
-from gate.models import Corpus, Use
+from gate import corpora, planning, policy, site_policy, specfile
+from gate.models import Corpus, Policy, Use
 from synth.configuration import LANGUAGES, Refused
 
 
@@ -33,13 +34,19 @@ class PlanForm(forms.Form):
         given = self.cleaned_data
         listening = {"required": bool(given["votes_per_pair"]), "votes_per_pair": given["votes_per_pair"] or 1}
         margins = {name: given[name] for name in ("cer", "dnsmos", "length", "preference")}
-        return policy.parse({"replicates": given["replicates"], "attempts": given["attempts"], "margins": margins, "listening": listening})
+        return policy.parse(
+            site_policy.filled(
+                {"replicates": given["replicates"], "attempts": given["attempts"], "margins": margins, "listening": listening}
+            )
+        )
 
 
 @login_required
 @require_GET
 def plan(request: HttpRequest) -> HttpResponse:
     initial = {name: field.initial for name, field in PlanForm.base_fields.items()} | {"panel": "low"}
+    margins = site_policy.current().margins.model_dump()
+    initial |= {name: margins[name] for name in ("cer", "dnsmos", "length", "preference")}
     form = PlanForm(request.GET if request.GET else initial, label_suffix="")
     found = None
     if form.is_valid():
@@ -84,3 +91,33 @@ def sentences(request: HttpRequest) -> HttpResponse:
         for c in Corpus.objects.order_by("language", "name")
     ]
     return render(request, "gate/sentences.html", {"form": form, "rows": rows}, status=422 if form.errors else 200)
+
+
+class PolicyForm(forms.Form):
+    """The whole policy as YAML, and why it changes."""
+
+    body = forms.CharField(label="The policy, as YAML", widget=forms.Textarea(attrs={"rows": 30, "spellcheck": "false"}))
+    note = forms.CharField(label="Why it changes", max_length=300)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def policy_page(request: HttpRequest) -> HttpResponse:
+    """The policy in force and its versions; leads (staff) write a new one."""
+    shown = yaml.safe_dump(site_policy.current().model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    form = PolicyForm(request.POST or None, initial={"body": shown}, label_suffix="")
+    status = 200
+    if request.method == "POST":
+        status = 422
+        if not request.user.is_staff:
+            form.add_error(None, "Only leads change the policy: ask somebody who may log in to the admin pages.")
+            status = 403
+        elif form.is_valid():
+            try:
+                site_policy.replace(specfile.mapping(form.cleaned_data["body"]), form.cleaned_data["note"], request.user)
+            except Refused as error:
+                form.add_error("body", error.message)
+            else:
+                return redirect("policy")
+    context = {"form": form, "versions": Policy.objects.select_related("by").order_by("-pk")[:50], "shown": shown}
+    return render(request, "gate/policy.html", context, status=status)

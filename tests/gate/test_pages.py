@@ -34,7 +34,7 @@ def rendered(db, tmp_path, monkeypatch):
 
 
 PAGES = ["/", "/levers/", "/levers/new", "/levers/louder/", "/levers/louder/status", "/levers/louder/clips.csv", "/levers/louder/votes.csv",
-         "/levers/louder/plan.json", "/invitations/", "/plan/", "/sentences/", "/ledger/", "/machine/", "/password/"]  # fmt: skip
+         "/levers/louder/plan.json", "/invitations/", "/plan/", "/sentences/", "/ledger/", "/policy/", "/machine/", "/password/"]  # fmt: skip
 
 
 def test_strangers_are_sent_to_the_login(db):

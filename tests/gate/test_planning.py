@@ -104,3 +104,39 @@ def test_a_corpus_is_added_by_the_command(db, tmp_path, capsys):
     ):
         with pytest.raises(CommandError, match=told):
             call_command("corpus", *arguments)
+
+
+def test_the_policy_is_versioned_owned_by_leads_and_fills_plans(signed_in, admin_client):
+    from gate import site_policy
+    from gate.models import Policy
+
+    page = admin_client.get("/policy/").content.decode()
+    assert "cer: 0.02" in page and "the built-in policy" in page
+    assert signed_in.post("/policy/", {"body": "margins: {cer: 0.5}", "note": "x"}).status_code == 403 and Policy.objects.count() == 0
+    assert "Put in force" not in signed_in.get("/policy/").content.decode()
+    for body, told in (
+        ("margins: {cer: 0}", "plan.margins.cer is 0"),
+        ("margins: [", "not one YAML document"),
+        ("colour: red", "plan.colour is not a known key"),
+    ):
+        bad = admin_client.post("/policy/", {"body": body, "note": "x"})
+        assert bad.status_code == 422 and told in bad.content.decode()
+    assert admin_client.post("/policy/", {"body": "margins: {cer: 0.01}", "note": "our recogniser is better now"}).status_code == 302
+    assert site_policy.current().margins.cer == 0.01 and site_policy.current().margins.dnsmos == 0.05
+    strict = register.register([factories.spec("strict")])[0]
+    assert strict.wanted["margins"]["cer"] == 0.01
+    assert "margin_loosened:cer" in policy.caps(policy.parse({"margins": {"cer": 0.02}}), site_policy.current())
+    assert 'value="0.01"' in signed_in.get("/plan/").content.decode()
+    with pytest.raises(Policy.WrittenOnce):
+        Policy.objects.all().delete()
+
+
+def test_a_new_policy_changes_no_lever_under_way(db, admin_user):
+    from gate import site_policy
+    from gate.models import Plan
+
+    old = site_policy.replace({"margins": {"cer": 0.03}}, "looser", admin_user)
+    lever = register.register([factories.spec("one", plan={"margins": {"cer": 0.03}})])[0]
+    plan = Plan.objects.create(lever=lever, body={"policy": old.pk}, digest="x")
+    site_policy.replace({"margins": {"cer": 0.01}}, "tighter", admin_user)
+    assert site_policy.locked_under(plan).margins.cer == 0.03

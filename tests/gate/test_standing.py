@@ -20,7 +20,7 @@ def known_metrics(monkeypatch):
 @pytest.fixture
 def settle(db, tmp_path, monkeypatch):
     """Registers a lever that is bit for bit its parent and works it to its verdict; no cap but a lowered floor."""
-    monkeypatch.setattr("gate.policy.caps", lambda plan: [])
+    monkeypatch.setattr("gate.policy.caps", lambda plan, site: [])
     bench = flow.bench(tmp_path)
 
     def settle(**spec):
