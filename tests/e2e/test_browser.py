@@ -34,6 +34,7 @@ def chromium():
 def page(chromium):
     context = chromium.new_context(viewport={"width": 360, "height": 740})
     page = context.new_page()
+    page.set_default_timeout(60_000)
     page.problems = []
     page.on("console", lambda message: page.problems.append(message.text))
     page.on("pageerror", lambda error: page.problems.append(str(error)))
@@ -51,7 +52,7 @@ def begin(page, base):
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#hear")
+    page.wait_for_selector("#hear:not([disabled])")
     page.focus("#hear")
     page.keyboard.press("Enter")
     page.wait_for_selector("#done:not([disabled])")

@@ -23,6 +23,7 @@ async function hear() {
 
 if (button && window.AudioContext) {
   button.addEventListener("click", hear);
+  button.disabled = false;  // not before: a press that nobody hears would be lost
 } else {
   if (button) document.querySelector("#silent").hidden = false;
   done.disabled = false;
