@@ -123,7 +123,7 @@ def _no_effect(lever: Lever, parent: dict, candidate: dict) -> bool:
 
 def groups_of(lever: Lever):
     """The render groups this lever waits for; repeated clips only matter to one that claims to be bit-identical."""
-    mine = RenderGroup.objects.filter(draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate])
+    mine = RenderGroup.objects.filter(draw_key=lever.draw.key, configuration__in=list(identity.arms(lever)))
     return mine if lever.wanted["claims_identical"] else mine.filter(renders__repetition=0).distinct()
 
 
@@ -184,7 +184,7 @@ def _timed(lever: Lever) -> bool:
 def _to_scoring(lever: Lever) -> None:
     _move(lever, State.SCORING)
     if not identity.identical(lever).settled:
-        for render in identity.renders(lever):
+        for render in identity.all_renders(lever):
             if render.clip_id:
                 row, _ = Measurement.objects.get_or_create(
                     clip_id=render.clip_id, sentence_id=render.sentence_id, identity=lever.plan.body["metrics"]

@@ -43,7 +43,7 @@ def shown(fact: dict[str, Any]) -> tuple[str, str, str, str]:
 def interval(fact: dict[str, Any]) -> SafeString:
     """The interval as a bar with its estimate, the margin as lines; an arrow where an end lies outside the picture."""
     limits = [fact["margin"]] if fact["margin"] is not None else [fact["low"], fact["high"]]
-    neutral = 1.0 if fact["name"] == "length" else 0.0
+    neutral = 1.0 if fact["name"].endswith("length") else 0.0
     reach = 2.0 * max(abs(limit - neutral) for limit in limits)
     inside = [abs(v - neutral) for v in (fact["lower"], fact["upper"]) if v is not None and math.isfinite(v)]
     reach = max(reach, min(max(inside, default=0.0) * 1.1, 4 * reach))

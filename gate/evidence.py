@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gate import described, measured, policy, site_policy
+from gate import described, lineage, measured, policy, site_policy
 from gate.decide import Case, Endpoint, Speed
 from gate.identity import Identity, identical, renders
 from gate.models import Lever, Look
@@ -34,11 +34,11 @@ UNITS = {
 # -- automatic endpoints ----------------------------------------------------------------------------------------------
 
 
-def _differences(table: measured.Table) -> dict[str, Any]:
-    """Per-sentence differences on the badness scale, logs of length ratios, failures."""
+def _differences(table: measured.Table, reference: str = "parent") -> dict[str, Any]:
+    """Per-sentence differences from the reference arm on the badness scale, logs of length ratios, failures."""
     cer, dnsmos, level, ratio, only_candidate, only_parent = [], [], [], [], 0, 0
     for arms in table.values():
-        p, c = arms["parent"], arms["candidate"]
+        p, c = arms[reference], arms["candidate"]
         cer.append(np.mean([r.cer for r in c]) - np.mean([r.cer for r in p]))
         dnsmos.append(np.mean([r.dnsmos for r in p]) - np.mean([r.dnsmos for r in c]))
         heard = [[r for r in rows if r.seconds] for rows in (p, c)]
@@ -53,13 +53,13 @@ def _differences(table: measured.Table) -> dict[str, Any]:
     return {"cer": cer, "dnsmos": dnsmos, "level": level, "ratio": ratio, "b": only_candidate, "c": only_parent, "n": len(table)}
 
 
-def _endpoints(plan: policy.Plan, d: dict[str, Any], clips: int) -> list[tuple[Endpoint, Interval]]:
+def _endpoints(plan: policy.Plan, d: dict[str, Any], clips: int, prefix: str = "") -> list[tuple[Endpoint, Interval]]:
     m, tail = plan.margins, plan.share
     floor_met = d["n"] >= plan.floor.sentences and clips >= plan.floor.clips
     why = "" if floor_met else "below_floor"
 
     def one(name: str, interval: Interval, **limits: float) -> tuple[Endpoint, Interval]:
-        return Endpoint(name, interval.lower, interval.upper, may_pass=floor_met, why_open=why, **limits), interval
+        return Endpoint(prefix + name, interval.lower, interval.upper, may_pass=floor_met, why_open=why, **limits), interval
 
     return [
         one("cer", mean_interval(d["cer"], tail), margin=m.cer),
@@ -79,8 +79,8 @@ def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]
     if identity.settled:  # what is settled by hash needs no sentences, panel or margins; its speed still needs tail and blocks
         kept = {"floor_lowered"} | ({"tail_loosened", "timing_lowered"} if plan.timed else set())
         found = [cap for cap in found if cap in kept]
-    elif Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk).exists():
-        found.append("unanchored")  # from depth two a comparison with the anchor is needed, and none is rendered yet
+    elif not lever.plan.body.get("anchor") and lineage.anchor(lever) is not None:
+        found.append("unanchored")
     if lever.plan.body["attempt"] > lever.plan.body.get("reserved", 1):
         found.append("unreserved_attempt")
     below = Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk)
@@ -90,7 +90,9 @@ def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]
 
 
 def _as_fact(endpoint: Endpoint, interval: Interval) -> dict[str, Any]:
-    label, unit = UNITS[endpoint.name]
+    base = endpoint.name.removeprefix("anchor_")
+    label, unit = UNITS[base]
+    label += " against the anchor" if base != endpoint.name else ""
     return {
         "name": endpoint.name, "label": label, "unit": unit, "estimate": finite(interval.estimate), "lower": finite(endpoint.lower),
         "upper": finite(endpoint.upper), "margin": endpoint.margin, "low": endpoint.low, "high": endpoint.high,
@@ -113,6 +115,8 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
     else:
         complete = {s: arms for s, arms in table.items() if all(len(rows) == plan.replicates for rows in arms.values())}
         found = _endpoints(plan, _differences(complete), len(complete) * plan.replicates)
+        if lever.plan.body.get("anchor"):  # small losses of a stack of changes add up: the same margins hold against where it began
+            found += _endpoints(plan, _differences(complete, "anchor"), len(complete) * plan.replicates, "anchor_")
     pace, pace_facts = measured_speed(lever, plan) if plan.timed else (Speed(), {})
     gain, memory = measured_memory(lever, plan) if plan.benefit == "memory" else ("unknown", {})
     means = described.arms(table)

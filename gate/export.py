@@ -38,19 +38,21 @@ def clip_rows(lever: Lever) -> list[dict[str, Any]]:
     """One mapping per clip. Raises Sealed before the automatic look."""
     if not clips_unsealed(lever):
         raise Sealed("Clips, their lengths and scores are sealed until the automatic look.")
-    listed = list(identity.renders(lever))
+    listed = list(identity.all_renders(lever))
     found = {
         (m.clip_id, m.sentence_id): m.scores
         for m in Measurement.usable().filter(clip__in={r.clip_id for r in listed if r.clip_id}, identity=lever.plan.body["metrics"])
     }
+    arms = identity.arms(lever)
+    order = list(arms)
     place = {digest: k for k, digest in enumerate(lever.draw.order)}
     rows = []
-    for render in sorted(listed, key=lambda r: (place[r.sentence.digest], r.replicate, r.configuration_id != lever.parent_id)):
+    for render in sorted(listed, key=lambda r: (place[r.sentence.digest], r.replicate, order.index(r.configuration_id))):
         scores = found.get((render.clip_id, render.sentence_id), {})
         rows.append(
             {
                 "place": place[render.sentence.digest] + 1, "sentence": render.sentence.text,
-                "arm": "parent" if render.configuration_id == lever.parent_id else "candidate",
+                "arm": arms[render.configuration_id],
                 "replicate": render.replicate, "seed": render.seed, "outcome": render.outcome, "failed": scores.get("failed", ""),
                 "catastrophes": " ".join(scores.get("catastrophes", ())), "flags": " ".join(scores.get("flags", ())),
                 "cer": scores.get("cer"), "dnsmos": scores.get("dnsmos"), "level_dbfs": scores.get("level_dbfs"),

@@ -6,12 +6,30 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from gate.models import Lever
-from synth.models import Render
+from synth.models import Configuration, Render
 
 
 def renders(lever: Lever, repetition: int = 0):
     return (
         Render.objects.filter(draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate], repetition=repetition)
+        .select_related("clip", "sentence", "group")
+        .order_by("sentence_id", "replicate", "configuration_id")
+    )
+
+
+def arms(lever: Lever) -> dict[int, str]:
+    """Primary key of a configuration -> its part in the lever: parent, candidate and, from depth two, the anchor its plan names."""
+    found = {lever.parent_id: "parent", lever.candidate_id: "candidate"}
+    digest = lever.plan.body.get("anchor") if lever.plan else ""
+    if digest:
+        found[Configuration.objects.get(digest=digest).pk] = "anchor"
+    return found
+
+
+def all_renders(lever: Lever):
+    """Renders of every arm, the anchor's included."""
+    return (
+        Render.objects.filter(draw_key=lever.draw.key, configuration__in=list(arms(lever)), repetition=0)
         .select_related("clip", "sentence", "group")
         .order_by("sentence_id", "replicate", "configuration_id")
     )

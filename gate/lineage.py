@@ -54,6 +54,19 @@ def root(configuration: Configuration) -> int:
     return pk
 
 
+def anchor(lever: Lever) -> Configuration | None:
+    """The system small losses are counted from: the last ancestor accepted as heard, else the root; None where that is the parent."""
+    configuration, seen = lever.parent, set()
+    while configuration.pk not in seen:
+        seen.add(configuration.pk)
+        makers = list(Lever.objects.filter(candidate=configuration).exclude(pk=lever.pk).select_related("parent").order_by("-pk"))
+        heard = any(m.verdict and (m.verdict.verdict, m.verdict.evidence) == ("accepted", "heard") for m in makers)
+        if heard or not makers:
+            break
+        configuration = makers[0].parent
+    return None if configuration.pk == lever.parent_id else configuration
+
+
 def of_root(configuration: Configuration) -> set[int]:
     """Primary keys of all levers whose parents lead back to the same root."""
     mine = root(configuration)

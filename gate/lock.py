@@ -62,13 +62,16 @@ def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -
     plan = plan_of(lever)
     attempt, reserved = attempt_of(lever)
     in_force = site_policy.newest()
+    # What claims to be its parent bit for bit is settled by hash: an anchor would be rendered for nothing.
+    anchor = None if lever.wanted["claims_identical"] else lineage.anchor(lever)
     draw = _draw(lever, plan)
     now = timezone.now()
     body = {
         **plan.model_dump(mode="json"), "device_class": device_class,
         "policy": in_force.pk if in_force else None, "environment": environment,
         "draw": draw.key, "list_sha256": draw.list_sha256,
-        "parent": lever.parent.digest, "candidate": lever.candidate.digest, "claims_identical": lever.wanted["claims_identical"],
+        "parent": lever.parent.digest, "candidate": lever.candidate.digest, "anchor": anchor.digest if anchor else "",
+        "claims_identical": lever.wanted["claims_identical"],
         "recogniser": battery.recogniser, "second_recogniser": battery.second_recogniser, "metrics": battery.identity,
         "attempt": attempt, "reserved": reserved, "code_version": settings.VERSION,
         "closes_at": (now + timedelta(days=plan.closes_after_days)).isoformat(),
@@ -80,7 +83,7 @@ def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -
     sentences = draw.sentences()
     for sentence in sentences:
         Use.objects.create(draw=draw, lever=lever, sentence=sentence, purpose=draw.purpose)
-    for configuration in (lever.parent, lever.candidate):
+    for configuration in (lever.parent, lever.candidate, *([anchor] if anchor else [])):
         for place, sentence in enumerate(sentences):
             for replicate in range(plan.replicates):
                 _render(draw, configuration, sentence, place, replicate, 0, device_class)

@@ -9,7 +9,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from gate.identity import renders
+from gate.identity import all_renders
+from gate.identity import arms as arms_of
 from gate.metrics import battery
 from gate.models import Lever, Measurement, Scorer, ScoringBatch
 from synth.models import Leased, Render
@@ -51,10 +52,10 @@ def _row(render: Render, measurements: dict[tuple[int, int], Measurement]) -> Ro
 
 def table(lever: Lever) -> tuple[Table, list[str]]:
     """sentence -> arm -> rows, and what is missing."""
-    listed = list(renders(lever))
+    listed, arms = list(all_renders(lever)), arms_of(lever)
     found = Measurement.usable().filter(clip__in={r.clip_id for r in listed if r.clip_id}, identity=lever.plan.body["metrics"])
     measurements = {(m.clip_id, m.sentence_id): m for m in found}
-    rows: Table = defaultdict(lambda: {"parent": [], "candidate": []})
+    rows: Table = defaultdict(lambda: {arm: [] for arm in arms.values()})
     lost = unmeasured = 0
     for render in listed:
         row = _row(render, measurements)
@@ -62,13 +63,13 @@ def table(lever: Lever) -> tuple[Table, list[str]]:
             lost += render.outcome == Render.Outcome.PENDING
             unmeasured += render.outcome != Render.Outcome.PENDING
             continue
-        rows[render.sentence_id]["parent" if render.configuration_id == lever.parent_id else "candidate"].append(row)
+        rows[render.sentence_id][arms[render.configuration_id]].append(row)
     missing = ([f"clips_lost:{lost}"] if lost else []) + ([f"clips_not_measured:{unmeasured}"] if unmeasured else [])
     return rows, missing + _wrong_script(rows)
 
 
 def _wrong_script(rows: Table) -> list[str]:
-    parent = [r for arms in rows.values() for r in arms["parent"]]
+    parent = [r for found in rows.values() for r in found["parent"]]
     wrong = sum("wrong_script" in r.flags and "second_recogniser_counts" not in r.flags for r in parent)
     return [f"asr_wrong_script:{wrong}"] if parent and wrong > WRONG_SCRIPT_SHARE * len(parent) else []
 
@@ -82,7 +83,7 @@ def tally(rows: Table, arm: str) -> dict[str, dict[str, int]]:
 
 def waiting(lever: Lever) -> list[Measurement]:
     """Measurements that will still come, or come again: not made, or in a batch that does not count yet."""
-    wanted = {(r.clip_id, r.sentence_id) for r in renders(lever) if r.clip_id}
+    wanted = {(r.clip_id, r.sentence_id) for r in all_renders(lever) if r.clip_id}
     rows = Measurement.objects.filter(clip__in={clip for clip, _ in wanted}, identity=lever.plan.body["metrics"])
     coming = rows.exclude(state=Leased.State.FAILED).exclude(pk__in=Measurement.usable().values("pk"))
     return [m for m in coming.select_related("batch") if (m.clip_id, m.sentence_id) in wanted]

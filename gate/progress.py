@@ -47,7 +47,7 @@ def bars(lever: Lever) -> list[Bar]:
 
 def _measured(lever: Lever) -> Bar:
     """Clips that need no more measuring: done, or never made. Failures are not to be told from scores here."""
-    listed = list(identity.renders(lever).values_list("clip_id", flat=True))
+    listed = list(identity.all_renders(lever).values_list("clip_id", flat=True))
     done = set(
         Measurement.objects.filter(state=Leased.State.DONE, clip__in={c for c in listed if c}, identity=lever.plan.body["metrics"])
         .values_list("clip_id", flat=True)

@@ -43,7 +43,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "core_endpoint_missing": ("Not measured, though every verdict should rest on it: {name}.", "Add it to the plan."),
     "timing_lowered": ("Fewer timed blocks or sentences than the policy asks.", "Time it with the policy's blocks before you ship."),
     "unreserved_attempt": ("Another lever changed the same section of the same parent before: this is a further attempt, and none was reserved for it.", "Confirm it on fresh sentences, with its own share of the error rate."),
-    "unanchored": ("Its parent is itself a change, and it was not compared with the system they both come from: small losses add up unseen.", "Compare it with the last system that was heard."),
+    "unanchored": ("Its parent is itself a change, and it was not compared with the system they both come from: small losses add up unseen.", "Leave `expect_bit_exact` out, and the anchor is rendered beside it."),
     "stale-parent": ("It stands on a parent that was rejected since.", "Register it again on a parent that stands."),
     "expired": ("The engine, the system or the device has changed since it was measured.", "Measure parent and candidate again on what you ship now."),
     "identical_undeclared": ("Every clip equals its parent's, but nobody declared that, so the parent was not shown deterministic first.", "Register it again with `expect_bit_exact: true`; nobody needs to listen."),
@@ -103,5 +103,7 @@ def explain(code: str) -> tuple[str, str]:
     for key, name in ((right, left), (left, right)):
         if key in WORDS:
             sentence, remedy = WORDS[key]
-            return sentence.format(name=NAMES.get(name, name)), remedy
+            base = name.removeprefix("anchor_")
+            shown = NAMES.get(base, base) + (" against the anchor" if base != name else "")
+            return sentence.format(name=shown), remedy
     return code, ""

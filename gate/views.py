@@ -16,7 +16,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from gate import export, history, lever_page, progress, register, scoring, specfile
+from gate import export, history, identity, lever_page, progress, register, scoring, specfile
 from gate.files import ranged
 from gate.forms import SpecForm
 from gate.models import Lever, Measurement, Scorer
@@ -204,7 +204,7 @@ def clip(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     found = _lever(slug)
     if not (found.draw and export.clips_unsealed(found)):
         raise Http404
-    render_ = Render.objects.filter(draw_key=found.draw.key, configuration__in=[found.parent, found.candidate], clip=pk).first()
+    render_ = Render.objects.filter(draw_key=found.draw.key, configuration__in=list(identity.arms(found)), clip=pk).first()
     if render_ is None or render_.clip is None:
         raise Http404
     return ranged(request, clips.read(render_.clip), "audio/flac")

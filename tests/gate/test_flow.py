@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from gate import advance, evidence, identity, lock, measured, register
+from gate import advance, evidence, export, identity, lineage, lock, measured, register
 from gate.canonical import canonical
 from gate.models import AppendOnly, AuditEntry, Draw, Lever, Look, Measurement, Plan, Use
 from synth import queue
@@ -256,7 +256,52 @@ def test_a_further_attempt_and_a_change_on_a_change_are_capped(mac):
     assert [x.plan.body["attempt"] for x in (one, two, stacked)] == [1, 2, 1]
     found = [evidence.caps(x, lock.plan_of(x), identity.identical(x)) for x in (one, two, stacked)]
     assert "unreserved_attempt" not in found[0] and "unreserved_attempt" in found[1]
-    assert {"unanchored", "parent_not_accepted"} <= set(found[2])
+    assert "parent_not_accepted" in found[2] and stacked.plan.body["anchor"] == one.parent.digest
+    claims = locked(mac, lever="claims", parent="one", change={"runtime": {"cache_limit_mb": 9}, "expect_bit_exact": True})
+    assert "unanchored" in evidence.caps(claims, lock.plan_of(claims), identity.identical(claims))
+
+
+def test_a_change_on_a_change_is_measured_against_the_anchor_as_well(mac, signed_in):
+    one = factories.registered(lever="one", plan={"listening": {"required": False}})
+    flow.work(mac)
+    advance.advance_open()
+    flow.work(mac)
+    two = factories.registered(lever="two", parent="one", change={"voice": {"speed": 1.1}}, plan={"listening": {"required": False}})
+    flow.work(mac)
+    advance.advance_open()
+    two = settled(two)
+    assert two.plan.body["anchor"] == one.parent.digest and RenderGroup.objects.filter(draw_key=two.draw.key).count() == 12
+    flow.work(mac)
+    advance.advance_open()
+    assert (
+        Measurement.objects.filter(clip__in=Render.objects.filter(draw_key=two.draw.key).values("clip")).values("clip").distinct().count()
+        > 4
+    )
+    Measurement.objects.update(state=Leased.State.DONE, scores=SCORES)
+    advance.advance_open()
+    two = settled(two)
+    names = [e["name"] for e in Look.objects.get(plan__lever=two).evidence["endpoints"]]
+    assert names == [prefix + n for prefix in ("", "anchor_") for n in ("cer", "dnsmos", "length", "level", "catastrophe")]
+    capped = evidence.caps(two, lock.plan_of(two), identity.identical(two))
+    assert "unanchored" not in capped and "parent_not_accepted" in capped
+    page = signed_in.get("/levers/two/").content.decode()
+    assert "Character error rate against the anchor" in page
+    assert {row["arm"] for row in export.clip_rows(two)} == {"parent", "candidate", "anchor"}
+
+
+def test_a_heard_ancestor_is_the_anchor_and_the_parent_itself_needs_none(mac):
+    from gate.models import Verdict
+
+    one = locked(mac, lever="one")
+    two = locked(mac, lever="two", parent="one", change={"voice": {"speed": 1.1}})
+    assert lineage.anchor(one) is None and lineage.anchor(two) == one.parent
+    Verdict(lever=one, plan=one.plan, verdict="accepted", evidence="heard", reasons=[], code_version="x").save()
+    assert lineage.anchor(two) is None
+    three = locked(mac, lever="three", parent="two", change={"runtime": {"cache_limit_mb": 9}}, plan={"sentences": None})
+    assert lineage.anchor(three) == one.candidate
+
+
+SCORES = {"cer": 0.0, "dnsmos": 3.0, "level_dbfs": -20, "duration_s": 1.0, "failed": ""}
 
 
 def test_a_loose_tail_or_few_blocks_cap_an_identical_change_that_promises_speed(mac):
