@@ -83,6 +83,8 @@ def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]
         found.append("unanchored")
     if lever.plan.body["attempt"] > lever.plan.body.get("reserved", 1):
         found.append("unreserved_attempt")
+    if lever.plan.body.get("amended"):
+        found.append("plan_amended")
     below = Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk)
     if below.exists() and not any(b.verdict and b.verdict.verdict == "accepted" for b in below):
         found.append("parent_not_accepted")

@@ -56,7 +56,9 @@ def table(lever: Lever) -> tuple[Table, list[str]]:
     found = Measurement.usable().filter(clip__in={r.clip_id for r in listed if r.clip_id}, identity=lever.plan.body["metrics"])
     measurements = {(m.clip_id, m.sentence_id): m for m in found}
     rows: Table = defaultdict(lambda: {arm: [] for arm in arms.values()})
-    lost = unmeasured = 0
+    # A row that is not there is as lost as a clip: both arms are judged on one list of sentences, all of it.
+    expected = len(lever.draw.order) * lever.plan.body["replicates"] * len(arms)
+    lost, unmeasured = expected - len(listed), 0
     for render in listed:
         row = _row(render, measurements)
         if row is None:

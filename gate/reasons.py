@@ -43,6 +43,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "core_endpoint_missing": ("Not measured, though every verdict should rest on it: {name}.", "Add it to the plan."),
     "timing_lowered": ("Fewer timed blocks or sentences than the policy asks.", "Time it with the policy's blocks before you ship."),
     "unreserved_attempt": ("Another lever changed the same section of the same parent before: this is a further attempt, and none was reserved for it.", "Confirm it on fresh sentences, with its own share of the error rate."),
+    "plan_amended": ("Its plan was amended after it was locked, before anything was read.", "Register it with the plan you want from the start."),
     "unanchored": ("Its parent is itself a change, and it was not compared with the system they both come from: small losses add up unseen.", "Leave `expect_bit_exact` out, and the anchor is rendered beside it."),
     "stale-parent": ("It stands on a parent that was rejected since.", "Register it again on a parent that stands."),
     "expired": ("The engine, the system or the device has changed since it was measured.", "Measure parent and candidate again on what you ship now."),

@@ -26,16 +26,18 @@ def locked_under(plan: Plan) -> policy.Plan:
     return policy.of(row.body) if row else policy.POLICY
 
 
+def merged(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `given` put in, part by part."""
+    both = dict(base)
+    for key, value in given.items():
+        both[key] = merged(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+    return both
+
+
 def filled(mapping: Any) -> Any:
     """The plan part of a spec with what it leaves out taken from the policy in force. What is no mapping stays what it is."""
 
-    def merge(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-        both = dict(base)
-        for key, value in given.items():
-            both[key] = merge(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
-        return both
-
-    return merge(current().model_dump(mode="json"), mapping) if isinstance(mapping, dict) else mapping
+    return merged(current().model_dump(mode="json"), mapping) if isinstance(mapping, dict) else mapping
 
 
 def replace(mapping: Any, note: str, user: Any) -> Policy:

@@ -198,6 +198,56 @@ def test_a_lost_clip_makes_the_evidence_incomplete(mac):
     assert (settled(lever).verdict.verdict, settled(lever).verdict.reasons) == ("inconclusive", ["evidence_incomplete", "clips_lost:1"])
 
 
+def test_arms_that_differ_by_one_sentence_are_no_evidence(mac):
+    lever = locked(mac)
+    flow.work(mac, "render")
+    Render.objects.filter(configuration=lever.candidate).first().delete()
+    advance.advance_open()
+    Measurement.objects.update(state=Leased.State.DONE, scores=SCORES)
+    advance.advance_open()
+    assert settled(lever).verdict.reasons == ["evidence_incomplete", "clips_lost:1"]
+
+
+def test_a_plan_is_amended_by_a_new_dated_one_until_a_look_has_read_anything(mac, tmp_path, capsys):
+    from django.core.management import CommandError, call_command
+
+    from gate.models import LedgerEntry
+
+    lever = locked(mac)
+    file = tmp_path / "amendment.yaml"
+
+    def amend(text, note="the panel is smaller"):
+        file.write_text(text)
+        call_command("amend", lever.slug, str(file), "--note", note)
+
+    for text, told in (
+        ("margins: {cer: 0}", "plan.margins.cer is 0"),
+        ("replicates: 3", "was fixed when the sentences were drawn"),
+        ("purpose: tuning", "register another lever"),
+        ("closes_after_days: 60", "changes nothing"),
+        ("colour: red", "not a known key"),
+        ("panel: {votes: 900}", "can't reach plan.panel"),
+    ):
+        with pytest.raises(CommandError, match=told):
+            amend(text)
+    with pytest.raises(CommandError, match="with a note that says why"):
+        amend("closes_after_days: 90", " ")
+    first = settled(lever).plan
+    amend("closes_after_days: 90")
+    second = settled(lever).plan
+    assert (second.number, second.body["amends"], second.body["amended"]) == (2, first.digest, False)
+    assert second.body["closes_at"] > first.body["closes_at"] and Plan.objects.get(pk=first.pk).body == first.body
+    amend("margins: {cer: 0.01}")
+    assert "plan_amended" in evidence.caps(lever, lock.plan_of(lever), identity.identical(lever))
+    assert LedgerEntry.objects.filter(kind="plan").count() == 3 and "Plan 3 of louder is locked" in capsys.readouterr().out
+    flow.work(mac, "render")
+    advance.advance_open()
+    Measurement.objects.update(state=Leased.State.DONE, scores=SCORES)
+    advance.advance_open()
+    with pytest.raises(CommandError, match="can't be amended any more"):
+        amend("closes_after_days: 120")
+
+
 def test_a_scorer_that_is_down_judges_nothing_and_says_so(mac):
     lever = locked(mac)
     flow.work(mac, "render")
