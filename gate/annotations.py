@@ -25,25 +25,11 @@ log = logging.getLogger("earwitness.annotations")
 MOST_COMPARED = 100
 
 
-def _pairs(lever: Lever) -> list[tuple[Sentence, Clip, Clip]]:
-    """(sentence, parent's clip, candidate's clip) of the first replicate, in the draw's order."""
-    arms: dict[int, dict[int, Clip]] = defaultdict(dict)
-    for render in identity.renders(lever):
-        if render.replicate == 0 and render.clip:
-            arms[render.sentence_id][render.configuration_id] = render.clip
-    found = []
-    for sentence in lever.draw.sentences():
-        both = arms.get(sentence.pk, {})
-        if lever.parent_id in both and lever.candidate_id in both:
-            found.append((sentence, both[lever.parent_id], both[lever.candidate_id]))
-    return found
-
-
 def _different(lever: Lever) -> list[tuple[Sentence, Clip, Clip]]:
     """Pairs that should be one sound and are not; only a lever that says so should be near-identical."""
     if not lever.wanted["claims_identical"]:
         return []
-    return [(s, a, b) for s, a, b in _pairs(lever) if a.pk != b.pk][:MOST_COMPARED]
+    return [(s, a, b) for s, a, b in identity.clip_pairs(lever) if a.pk != b.pk][:MOST_COMPARED]
 
 
 def want(lever: Lever) -> None:
@@ -52,7 +38,7 @@ def want(lever: Lever) -> None:
         Comparison.objects.get_or_create(first=first, second=second)
     judge = judges.configured()
     if judge is not None:
-        for sentence, first, second in _pairs(lever)[: settings.JUDGE_SENTENCES]:
+        for sentence, first, second in identity.clip_pairs(lever)[: settings.JUDGE_SENTENCES]:
             for clip in (first, second):
                 Judgement.objects.get_or_create(clip=clip, sentence=sentence, judge=judge.name)
 
@@ -137,7 +123,7 @@ def comparisons(lever: Lever) -> list[dict[str, Any]]:
 
 def judgements(lever: Lever) -> list[dict[str, Any]]:
     """Scorecards of a lever's clips, parent's and candidate's beside each other."""
-    wanted = _pairs(lever)
+    wanted = identity.clip_pairs(lever)
     found: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
     for row in Judgement.objects.filter(clip__in={c.pk for _, a, b in wanted for c in (a, b)}).order_by("judge"):
         found[row.clip_id, row.sentence_id].append(row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from gate import described, lineage, measured, policy, site_policy
 from gate.decide import Case, Endpoint, Speed
-from gate.identity import Identity, identical, renders
+from gate.identity import Identity, clip_pairs, identical
 from gate.models import Lever, Look
 from gate.pace import measured_memory, measured_speed
 from gate.statistics import length, looks, rates, votes
@@ -187,16 +186,7 @@ def _why_not(plan: policy.Plan, net: votes.NetPreference) -> str:
 
 def pairs_to_hear(lever: Lever, plan: policy.Plan) -> list[tuple[int, Clip, Clip]]:
     """(sentence, parent's clip, candidate's clip) in the draw's order; identical recordings are left out, as are failed ones."""
-    arms: dict[int, dict[int, Clip]] = defaultdict(dict)
-    for render in renders(lever):
-        if render.replicate == 0 and render.clip:
-            arms[render.sentence_id][render.configuration_id] = render.clip
-    found = []
-    for sentence in lever.draw.sentences():
-        clips = arms.get(sentence.pk, {})
-        parent, candidate = clips.get(lever.parent_id), clips.get(lever.candidate_id)
-        if parent and candidate and parent.pcm_sha256 != candidate.pcm_sha256:
-            found.append((sentence.pk, parent, candidate))
+    found = [(s.pk, parent, candidate) for s, parent, candidate in clip_pairs(lever) if parent.pcm_sha256 != candidate.pcm_sha256]
     return found[: plan.listening.pairs]
 
 

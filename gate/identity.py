@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from gate.models import Lever
-from synth.models import Configuration, Render
+from synth.models import Clip, Configuration, Render, Sentence
 
 
 def renders(lever: Lever, repetition: int = 0):
@@ -33,6 +33,18 @@ def all_renders(lever: Lever):
         .select_related("clip", "sentence", "group")
         .order_by("sentence_id", "replicate", "configuration_id")
     )
+
+
+def clip_pairs(lever: Lever) -> list[tuple[Sentence, Clip, Clip]]:
+    """(sentence, parent's clip, candidate's clip) of the first replicate, in the draw's order; where both were made."""
+    made: dict[int, dict[int, Clip]] = defaultdict(dict)
+    for render in renders(lever):
+        if render.replicate == 0 and render.clip:
+            made[render.sentence_id][render.configuration_id] = render.clip
+    both = [(s, made.get(s.pk, {})) for s in lever.draw.sentences()]
+    return [
+        (s, clips[lever.parent_id], clips[lever.candidate_id]) for s, clips in both if {lever.parent_id, lever.candidate_id} <= clips.keys()
+    ]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from gate import advance, annotations, judges
+from gate import advance, annotations, identity, judges
 from gate.models import Comparison, Judgement, Lever
 from tests import factories
 from tests.gate import flow
@@ -198,7 +198,7 @@ def test_a_judge_that_cant_be_made_holds_no_verdict(lever, settings, url):
 
 
 def test_a_scorecard_asked_of_one_judge_is_answered_by_no_other(lever, provider):
-    sentence, clip, _ = annotations._pairs(lever)[0]
+    sentence, clip, _ = identity.clip_pairs(lever)[0]
     Judgement.objects.create(clip=clip, sentence=sentence, judge="http:old.example.org")
     assert annotations.judge_one() is False and Judgement.objects.get().state == "queued"
     assert annotations.judgements(lever) == []
