@@ -312,3 +312,36 @@ def test_two_scorers_at_once_measure_every_clip_once(tmp_path, ear, monkeypatch)
     assert errors == [] and sorted(counted) == sorted(set(counted)) and Measurement.usable().count() == 8
     assert sum(ScoringBatch.objects.values_list("clips", flat=True)) == 8
     assert set(Measurement.objects.values_list("state", flat=True)) == {Leased.State.DONE}
+
+
+def test_a_second_recognisers_disagreement_is_shown_and_does_not_decide(db, tmp_path, ear, monkeypatch, signed_in):
+    class Other(Ear):
+        def transcribe(self, samples, sample_rate, language):
+            return Transcript("something else altogether")
+
+    other = Other()
+    monkeypatch.setattr("gate.recognisers.load", lambda name, models: other if name.startswith("mlx-audio") else ear)
+    bench = flow.bench(tmp_path)
+    plan = {"listening": {"required": False}, "second_recogniser": "mlx-audio:whisper-base", "margins": {"cer": 0.02}}
+    made = factories.registered(plan=plan)
+    for _ in range(2):
+        flow.work(bench)
+        advance.advance_open()
+    bench.close()
+    assert Battery.objects.get().second_recogniser == "mlx-audio:whisper-base" and "second:" in Battery.objects.get().identity
+    scoring.run()
+    assert all(len(c.transcripts) == 2 for c in Canary.objects.all())
+    advance.advance_open()
+    lever = Lever.objects.get(pk=made.pk)
+    facts = lever.verdict.look.evidence
+    assert (facts["second"]["clips"], facts["second"]["differ"]) == (8, 8)
+    page = signed_in.get(f"/levers/{lever.slug}/").content.decode()
+    assert "It wrote something else than the first one on 8 of 8 clips" in page and "second recogniser: something else altogether" in page
+    assert "The first one decides" in page
+
+
+def test_a_bad_recogniser_in_a_plan_is_refused(db):
+    from synth.configuration import Refused
+
+    with pytest.raises(Refused, match="names no recogniser: write faster-whisper:whisper-base"):
+        factories.registered(plan={"second_recogniser": "whisper"})
