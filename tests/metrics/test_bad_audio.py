@@ -62,12 +62,13 @@ def test_how_a_good_sound_is_stored_changes_nothing():
 
 @needs_dnsmos
 @pytest.mark.slow
-def test_half_an_hour_of_sound_is_a_runaway_and_takes_its_share_of_time():
+def test_half_an_hour_of_sound_is_a_runaway_and_takes_its_share_of_time(monkeypatch):
+    monkeypatch.setattr(dnsmos, "MOST_WINDOWS", 6)  # sixty take three quarters of a minute
     begin = time.perf_counter()
     found = scored(np.tile(sounds.speech_like(60), 30)[: 1800 * sounds.RATE], sounds.RATE)
     assert found.catastrophes == ("runaway",) and "dnsmos_sampled" in found.flags
-    assert time.perf_counter() - begin < 180
-    assert found.details["dnsmos_levelled"]["windows"] == dnsmos.MOST_WINDOWS
+    assert time.perf_counter() - begin < 60
+    assert found.details["dnsmos_levelled"]["windows"] == 6
 
 
 def test_only_flac_is_taken_as_an_upload(tmp_path):

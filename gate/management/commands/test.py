@@ -12,8 +12,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 CHROMIUM = "/usr/bin/chromium"
-#: Enough to run once; the Postgres half takes them when there is one.
+#: Minutes long, and enough to run once: the Postgres half takes these when there is one, the SQLite half the main job.
 ONCE = ["tests/e2e/test_compose.py", "tests/e2e/test_scorer_killed.py"]
+MAIN_JOB = "tests/e2e/test_main_job.py"
 #: No database is touched here: the SQLite half is enough. The services of docker-compose.yml are for the Postgres half.
 PURE = [
     "tests/statistics",
@@ -59,7 +60,7 @@ class Command(BaseCommand):
             self.say(f"== {name}")
             env = os.environ | {"TEST_DATABASE_URL": url, "TEST_REDIS_URL": redis_url, "EARWITNESS_ENV": "system"}
             env.pop("DJANGO_SETTINGS_MODULE", None)
-            elsewhere = PURE if name == "Postgres" else ONCE if postgres else []
+            elsewhere = [*PURE, MAIN_JOB] if name == "Postgres" else ONCE if postgres else []
             skipped = [f"--ignore={path}" for path in elsewhere]
             run = subprocess.run([sys.executable, "-m", "pytest", *skipped, *arguments], cwd=settings.BASE_DIR, env=env)
             codes.append(run.returncode)
