@@ -10,12 +10,12 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from gate import annotations, decide, evidence, history, identity, ledger, lock, measured, policy, recognisers, scoring, standing
-from gate.canonical import digest_of
 from gate.lock import plan_of
 from gate.models import Lever, Look, Measurement, Verdict
 from gate.pace import blocks_of
 from listening import pairs
 from synth import bell
+from synth.canonical import digest_of
 from synth.configuration import difference, sections
 from synth.models import Leased, Preflight, RenderGroup, TimedBlock, seed_of
 

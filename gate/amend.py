@@ -9,8 +9,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from gate import history, ledger, policy, site_policy
-from gate.canonical import digest_of
 from gate.models import Lever, Look, Plan
+from synth.canonical import digest_of
 from synth.configuration import Refused
 
 #: What the draw, the renders and the measurements were made for; another lever is another plan.

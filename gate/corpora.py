@@ -50,7 +50,8 @@ def _rows(data: bytes, name: str) -> Iterable[tuple[int, str, list[str]]]:
     if kind == ".jsonl":
         for number, line in enumerate(content.splitlines(), 1):
             if not line.strip():
-                raise Refused("corpus_line", f"{name}, line {number} is empty: remove it.", "corpus")
+                yield number, "", []  # refused where every kind's empty lines are
+                continue
             try:
                 found = json.loads(line)
                 text, refs = found["text"], found.get("spoken_refs", [])
@@ -74,12 +75,17 @@ def _rows(data: bytes, name: str) -> Iterable[tuple[int, str, list[str]]]:
         raise Refused("corpus_format", f"{name}: write a corpus as .txt (a sentence a line), .csv or .jsonl.", "corpus")
 
 
+def check_size(size: int, name: str) -> None:
+    """Raises Refused for a file of too many bytes; a page asks before it reads."""
+    if size > MOST_BYTES:
+        raise Refused("corpus_too_large", f"{name} is larger than {MOST_BYTES // 2**20} MB: split it.", "corpus")
+
+
 def read(data: bytes, name: str, language: str) -> list[Line]:
     """The sentences of a file. Raises Refused for the first line that is empty, twice there or can't be spoken, with its number."""
     if language not in LANGUAGES:
         raise Refused("unknown_language", f"language is {language!r}: use one of {', '.join(sorted(LANGUAGES))}.", "language")
-    if len(data) > MOST_BYTES:
-        raise Refused("corpus_too_large", f"{name} is larger than {MOST_BYTES // 2**20} MB: split it.", "corpus")
+    check_size(len(data), name)
     seen: dict[str, int] = {}
     lines = []
     for number, text, refs in _rows(data, name):

@@ -13,7 +13,6 @@ from gate.models import Corpus, Lever, Use
 from synth.configuration import Refused
 from synth.models import Sentence
 
-ALGORITHM = "salted-sha256-by-strata/1"
 #: A sentence is worn out for every lever of a root after this many draws.
 MOST_USES = 5
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gate.models import Lever
 from synth.models import Clip, Configuration, Render, Sentence
 
 
-def renders(lever: Lever, repetition: int = 0):
+def _renders(lever: Lever, configurations: Iterable[int], repetition: int):
     return (
-        Render.objects.filter(draw_key=lever.draw.key, configuration__in=[lever.parent, lever.candidate], repetition=repetition)
+        Render.objects.filter(draw_key=lever.draw.key, configuration__in=configurations, repetition=repetition)
         .select_related("clip", "sentence", "group")
         .order_by("sentence_id", "replicate", "configuration_id")
     )
+
+
+def renders(lever: Lever, repetition: int = 0):
+    """Renders of parent and candidate."""
+    return _renders(lever, [lever.parent_id, lever.candidate_id], repetition)
+
+
+def all_renders(lever: Lever):
+    """Renders of every arm, the anchor's included."""
+    return _renders(lever, list(arms(lever)), 0)
 
 
 def arms(lever: Lever) -> dict[int, str]:
@@ -24,15 +35,6 @@ def arms(lever: Lever) -> dict[int, str]:
     if digest:
         found[Configuration.objects.get(digest=digest).pk] = "anchor"
     return found
-
-
-def all_renders(lever: Lever):
-    """Renders of every arm, the anchor's included."""
-    return (
-        Render.objects.filter(draw_key=lever.draw.key, configuration__in=list(arms(lever)), repetition=0)
-        .select_related("clip", "sentence", "group")
-        .order_by("sentence_id", "replicate", "configuration_id")
-    )
 
 
 def clip_pairs(lever: Lever) -> list[tuple[Sentence, Clip, Clip]]:

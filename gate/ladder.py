@@ -21,10 +21,12 @@ class Rung:
     speed: float | None
 
 
-def _speed(lever: Lever) -> float | None:
+def _rung(depth: int, lever: Lever) -> Rung:
     verdict = lever.verdict
-    found = verdict.look.evidence.get("speed", {}) if verdict and verdict.look else {}
-    return found.get("speedup")
+    if verdict is None:
+        return Rung(depth, lever.candidate, lever, lever.state, "", None)
+    speed = verdict.look.evidence.get("speed", {}).get("speedup") if verdict.look else None
+    return Rung(depth, lever.candidate, lever, verdict.verdict, verdict.evidence, speed)
 
 
 def ladders() -> list[list[Rung]]:
@@ -40,17 +42,7 @@ def ladders() -> list[list[Rung]]:
         rungs, todo, seen = [Rung(0, root, None, "", "", None)], [(lever, 1) for lever in reversed(below[root.pk])], {root.pk}
         while todo:
             lever, depth = todo.pop()
-            verdict = lever.verdict
-            rungs.append(
-                Rung(
-                    depth,
-                    lever.candidate,
-                    lever,
-                    verdict.verdict if verdict else lever.state,
-                    verdict.evidence if verdict else "",
-                    _speed(lever),
-                )
-            )
+            rungs.append(_rung(depth, lever))
             if lever.candidate_id not in seen:  # two levers may make one configuration; what grew from it is shown once
                 seen.add(lever.candidate_id)
                 todo += [(x, depth + 1) for x in reversed(below[lever.candidate_id])]

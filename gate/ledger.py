@@ -9,8 +9,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate.canonical import canonical, digest_of
 from gate.models import LedgerEntry, Lever, Look, Plan, Verdict
+from synth.canonical import canonical, digest_of
 
 FIRST = "0" * 64
 TRIES = 20

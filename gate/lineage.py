@@ -44,14 +44,13 @@ def lineage(lever: Lever) -> set[int]:
     return found
 
 
-def root(configuration: Configuration) -> int:
-    """The configuration that the parents of this one lead back to; itself when no lever made it."""
-    made_from = dict(Lever.objects.order_by("-pk").values_list("candidate_id", "parent_id"))  # of several, the first lever that made it
-    pk, seen = configuration.pk, set()
-    while pk in made_from and pk not in seen:
-        seen.add(pk)
-        pk = made_from[pk]
-    return pk
+def _root(configuration: int, made_from: dict[int, int]) -> int:
+    """The configuration that the parents of this one lead back to; itself when no lever made it. All by primary keys."""
+    seen: set[int] = set()
+    while configuration in made_from and configuration not in seen:
+        seen.add(configuration)
+        configuration = made_from[configuration]
+    return configuration
 
 
 def anchor(lever: Lever) -> Configuration | None:
@@ -69,8 +68,10 @@ def anchor(lever: Lever) -> Configuration | None:
 
 def of_root(configuration: Configuration) -> set[int]:
     """Primary keys of all levers whose parents lead back to the same root."""
-    mine = root(configuration)
-    return {lever.pk for lever in Lever.objects.select_related("parent") if root(lever.parent) == mine}
+    levers = list(Lever.objects.order_by("-pk").values_list("pk", "candidate_id", "parent_id"))
+    made_from = {candidate: parent for _, candidate, parent in levers}  # of several, the first lever that made it
+    mine = _root(configuration.pk, made_from)
+    return {pk for pk, _, parent in levers if _root(parent, made_from) == mine}
 
 
 def _flat(configuration: Configuration) -> set[tuple[str, str]]:

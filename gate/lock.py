@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from gate import draws, history, ledger, lineage, policy, site_policy
-from gate.canonical import digest_of
 from gate.models import Battery, Draw, Lever, Plan, Use
 from synth import bell
+from synth.canonical import digest_of
 from synth.models import Render, RenderGroup, Sentence, seed_of
 
 DETERMINISM_CLIPS = 10

@@ -77,8 +77,7 @@ def sentences(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         given, sent = form.cleaned_data, form.cleaned_data["file"]
         try:
-            if sent.size > corpora.MOST_BYTES:
-                raise Refused("corpus_too_large", f"{sent.name} is larger than {corpora.MOST_BYTES // 2**20} MB: split it.", "corpus")
+            corpora.check_size(sent.size, sent.name)
             data = sent.read()
             lines = corpora.read(data, sent.name, given["language"])
             corpora.keep(given["name"], given["language"], lines, data, given["licence"], given["source"], given["revision"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from synth.canonical import digest_of
 
 #: Languages whose text rules this project has; others are refused rather than guessed.
 LANGUAGES = {
@@ -178,9 +179,8 @@ class Configuration(Section):
         return self.model_dump(mode="json", exclude={"name", "parent", "note", "expect_bit_exact", "schema_"}, exclude_defaults=True)
 
     def digest(self) -> str:
-        """sha256, hex, of the canonical JSON (sorted keys, no spaces, UTF-8)."""
-        text = json.dumps(self.canonical(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """See canonical.digest_of."""
+        return digest_of(self.canonical())
 
 
 def parse(mapping: Any, where: str = "configuration") -> Configuration:

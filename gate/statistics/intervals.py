@@ -36,6 +36,16 @@ def z_quantile(tail: float) -> float:
     return -float(ndtri(tail))
 
 
+def _mean(d: npt.NDArray[np.float64]) -> tuple[float, str]:
+    """The mean, and why it has no interval, or ''."""
+    if d.size == 0:
+        return math.nan, "no_data"
+    total = float(d.sum())
+    if not math.isfinite(total):
+        return math.nan, "not_finite"
+    return total / d.size, "one_value" if d.size == 1 else ""
+
+
 def mean_interval(differences: Sequence[float] | npt.NDArray[np.float64], tail: float = 0.025) -> MeanInterval:
     """Two-sided interval of the mean of per-sentence differences at `tail` on each side. Deterministic: nothing is resampled.
 
@@ -44,15 +54,9 @@ def mean_interval(differences: Sequence[float] | npt.NDArray[np.float64], tail: 
     Source: DiCiccio and Efron's ABC for a mean, where z0 = a and the curvature term vanishes.
     """
     d = np.asarray(differences, dtype=np.float64)
-    n = d.size
-    if n == 0:
-        return MeanInterval(math.nan, -math.inf, math.inf, 0, "no_data")
-    total = float(d.sum())
-    if not math.isfinite(total):
-        return MeanInterval(math.nan, -math.inf, math.inf, n, "not_finite")
-    mean = total / n
-    if n == 1:
-        return MeanInterval(mean, -math.inf, math.inf, 1, "one_value")
+    n, (mean, reason) = d.size, _mean(d)
+    if reason:
+        return MeanInterval(mean, -math.inf, math.inf, n, reason)
     c = d - mean
     squares = float(c @ c)
     if squares == 0.0:  # all differences equal: there is nothing to vary
@@ -77,14 +81,9 @@ def percentile_display(differences: Sequence[float] | npt.NDArray[np.float64], t
     Reasons as mean_interval's.
     """
     d = np.asarray(differences, dtype=np.float64)
-    n = d.size
-    if n == 0:
-        return Interval(math.nan, -math.inf, math.inf, 0, "no_data")
-    mean = float(d.mean())
-    if not math.isfinite(mean):
-        return Interval(math.nan, -math.inf, math.inf, n, "not_finite")
-    if n == 1:
-        return Interval(mean, -math.inf, math.inf, 1, "one_value")
+    n, (mean, reason) = d.size, _mean(d)
+    if reason:
+        return Interval(mean, -math.inf, math.inf, n, reason)
     c = d - mean
     sigma = math.sqrt(float(c @ c) / n)
     if sigma == 0.0:

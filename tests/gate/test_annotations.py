@@ -21,6 +21,8 @@ CARD = {
     "overall_score": 80,
 }  # fmt: skip
 
+pytestmark = pytest.mark.usefixtures("known_metrics")
+
 
 class Provider(BaseHTTPRequestHandler):
     """Answers as its server's `answer` says: (status, body), or a function of the request."""
@@ -47,12 +49,6 @@ def provider(settings):
     yield server
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture(autouse=True)
-def known_metrics(monkeypatch):
-    monkeypatch.setattr("gate.metrics.battery.identity", lambda *recognisers: "test-metrics")
-    monkeypatch.setattr("gate.recognisers.identity", lambda name, models: name)
 
 
 @pytest.fixture

@@ -4,14 +4,16 @@ import pytest
 from django.utils import timezone
 
 from gate import advance, evidence, export, identity, lineage, lock, measured, register
-from gate.canonical import canonical
 from gate.models import AppendOnly, AuditEntry, Draw, Lever, Look, Measurement, Plan, Use
 from synth import queue
+from synth.canonical import canonical
 from synth.models import Leased, Preflight, Render, RenderGroup, TimedBlock
 from tests import factories
 from tests.gate import flow
 
 IDENTICAL = {"runtime": {"cache_limit_mb": 512}, "expect_bit_exact": True}
+
+pytestmark = pytest.mark.usefixtures("known_metrics")
 
 
 @pytest.fixture
@@ -19,12 +21,6 @@ def mac(db, tmp_path):
     bench = flow.bench(tmp_path)
     yield bench
     bench.close()
-
-
-@pytest.fixture(autouse=True)
-def known_metrics(monkeypatch):
-    monkeypatch.setattr("gate.metrics.battery.identity", lambda *recognisers: "test-metrics")
-    monkeypatch.setattr("gate.recognisers.identity", lambda name, models: name)
 
 
 def settled(lever):

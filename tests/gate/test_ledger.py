@@ -11,11 +11,7 @@ from gate.models import LedgerEntry, Lever, Look, Plan, Verdict
 from tests import factories
 from tests.gate import flow
 
-
-@pytest.fixture(autouse=True)
-def known_metrics(monkeypatch):
-    monkeypatch.setattr("gate.metrics.battery.identity", lambda *recognisers: "test-metrics")
-    monkeypatch.setattr("gate.recognisers.identity", lambda name, models: name)
+pytestmark = pytest.mark.usefixtures("known_metrics")
 
 
 @pytest.fixture

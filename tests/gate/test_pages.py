@@ -18,10 +18,8 @@ from tests.gate import flow
 
 
 @pytest.fixture
-def rendered(db, tmp_path, monkeypatch):
+def rendered(db, tmp_path, known_metrics):
     """A lever whose clips are all there and not measured: nothing may be seen of them."""
-    monkeypatch.setattr("gate.metrics.battery.identity", lambda *recognisers: "test-metrics")
-    monkeypatch.setattr("gate.recognisers.identity", lambda name, models: name)
     bench = flow.bench(tmp_path)
     lever = factories.registered()
     flow.work(bench)

@@ -10,11 +10,7 @@ from tests.gate import flow
 
 SAME = {"runtime": {"cache_limit_mb": 512}, "expect_bit_exact": True}
 
-
-@pytest.fixture(autouse=True)
-def known_metrics(monkeypatch):
-    monkeypatch.setattr("gate.metrics.battery.identity", lambda *recognisers: "test-metrics")
-    monkeypatch.setattr("gate.recognisers.identity", lambda name, models: name)
+pytestmark = pytest.mark.usefixtures("known_metrics")
 
 
 @pytest.fixture

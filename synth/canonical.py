@@ -11,5 +11,5 @@ def canonical(body: dict) -> str:
 
 
 def digest_of(body: dict) -> str:
-    """sha256, hex, of the canonical form; names plans and evidence."""
+    """sha256, hex, of the canonical form (sorted keys, no spaces, UTF-8); names configurations, plans and evidence."""
     return hashlib.sha256(canonical(body).encode()).hexdigest()

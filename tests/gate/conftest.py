@@ -1,0 +1,10 @@
+"""Fixtures of the deciding side's tests."""
+
+import pytest
+
+
+@pytest.fixture
+def known_metrics(monkeypatch):
+    """Metrics with a name and no models: for tests of what is done with scores."""
+    monkeypatch.setattr("gate.metrics.battery.identity", lambda *recognisers: "test-metrics")
+    monkeypatch.setattr("gate.recognisers.identity", lambda name, models: name)
