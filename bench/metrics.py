@@ -74,8 +74,8 @@ def metrics(folder: Path) -> None:
     from speechmos import dnsmos as published
 
     from gate import recognisers
-    from gate.metrics import cer, defects, dnsmos, level, parity, pauses, resample
-    from synth import pcm
+    from gate.metrics import cer, defects, dnsmos, level, parity, resample
+    from synth import pauses, pcm
 
     sounds = [pcm.decode(f) for f in voice(folder)]
     seconds = sum(len(s.samples) / s.sample_rate for s in sounds)

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from gate import annotations, decide, evidence, history, identity, ledger, lock, measured, policy, recognisers, scoring, standing
+from gate import decide, evidence, history, identity, lock, measured, policy, recognisers, scoring, stages
+from gate.hearing import heard, open_listening
 from gate.lock import plan_of
-from gate.models import Lever, Look, Measurement, Verdict
-from gate.pace import blocks_of
-from listening import pairs
+from gate.models import Lever, Look, Measurement
+from gate.moves import Elsewhere, judge, keep_look, log, look_closer, move, trouble
+from gate.timing import against_parent
 from synth import bell
-from synth.canonical import digest_of
 from synth.configuration import difference, sections
-from synth.models import Leased, Preflight, RenderGroup, TimedBlock, seed_of
+from synth.models import Leased, Preflight, RenderGroup
 
-log = logging.getLogger("earwitness.advance")
 State = Lever.State
-SETTLED = (Leased.State.DONE, Leased.State.FAILED)
-VOID_BLOCKS = 3
-
-
-class Elsewhere(Exception):
-    """Another process moved this lever first; nothing of ours is kept."""
-
-
-def _move(lever: Lever, state: str) -> None:
-    if not Lever.objects.filter(pk=lever.pk, state=lever.state).update(state=state, problem=""):
-        raise Elsewhere
-    lever.state, lever.problem = state, ""
-
-
-def _trouble(lever: Lever, text: str) -> None:
-    """Shows what holds the lever up, or takes it away; of two processes that find the same, one writes it down."""
-    if Lever.objects.filter(pk=lever.pk, state=lever.state).exclude(problem=text).update(problem=text) and text:
-        history.note(lever, text)
 
 
 def advance(lever_id: int) -> None:
@@ -60,7 +40,7 @@ def advance_open() -> None:
             advance(pk)
         except Exception as error:  # noqa: BLE001 - shown on its page, logged with its trace; the next round tries again
             log.exception("lever %s could not be advanced", pk)
-            _trouble(Lever.objects.get(pk=pk), f"This lever can't go on: {type(error).__name__}: {error}"[:500])
+            trouble(Lever.objects.get(pk=pk), f"This lever can't go on: {type(error).__name__}: {error}"[:500])
 
 
 def _close(lever: Lever) -> bool:
@@ -68,8 +48,8 @@ def _close(lever: Lever) -> bool:
     if lever.plan is None or lever.state == State.LISTENING or timezone.now().isoformat() < lever.plan.body["closes_at"]:
         return False
     with transaction.atomic():
-        _move(lever, State.SETTLED)
-        _judge(lever, None, decide.Decision(decide.INCONCLUSIVE, ("evidence_incomplete", "closed")))
+        move(lever, State.SETTLED)
+        judge(lever, None, decide.Decision(decide.INCONCLUSIVE, ("evidence_incomplete", "closed")))
     return True
 
 
@@ -81,19 +61,19 @@ def _check(lever: Lever) -> bool:
     for configuration in (lever.parent, lever.candidate):
         flight = flights.get(configuration.pk)
         if flight is not None and flight.state == Leased.State.FAILED:
-            _trouble(lever, f"{configuration.name}: {flight.error}")
+            trouble(lever, f"{configuration.name}: {flight.error}")
             return False
         if flight is None or flight.state != Leased.State.DONE:
             if flight is not None and flight.error and flight.attempts:
-                _trouble(lever, f"{configuration.name}: {flight.error} (tried {flight.attempts} times)")
+                trouble(lever, f"{configuration.name}: {flight.error} (tried {flight.attempts} times)")
             return False
     parent, candidate = (flights[c.pk].report for c in (lever.parent, lever.candidate))
     if parent["device_class"] != candidate["device_class"]:
         tried = f"The parent was tried on {parent['device_class']}, the candidate on {candidate['device_class']}"
-        _trouble(lever, f"{tried}: check again, and both are tried on the candidate's kind.")
+        trouble(lever, f"{tried}: check again, and both are tried on the candidate's kind.")
         return False
     if _no_effect(lever, parent, candidate):
-        _trouble(lever, "The candidate loads exactly what its parent loads (no_effect): nothing that differs reaches the model.")
+        trouble(lever, "The candidate loads exactly what its parent loads (no_effect): nothing that differs reaches the model.")
         return False
     plan = plan_of(lever)
     try:
@@ -104,10 +84,10 @@ def _check(lever: Lever) -> bool:
             if isinstance(error, ModuleNotFoundError)
             else error
         )
-        _trouble(lever, f"The plan can't name its metrics: {str(missing).rstrip('.')}.")
+        trouble(lever, f"The plan can't name its metrics: {str(missing).rstrip('.')}.")
         return False
     with transaction.atomic():
-        _move(lever, State.RENDERING)
+        move(lever, State.RENDERING)
         lock.lock(lever, candidate["device_class"], battery, candidate.get("environment", {}))
     return True
 
@@ -123,22 +103,23 @@ def _no_effect(lever: Lever, parent: dict, candidate: dict) -> bool:
 
 def groups_of(lever: Lever):
     """The render groups this lever waits for; repeated clips only matter to one that claims to be bit-identical."""
-    mine = RenderGroup.objects.filter(draw_key=lever.draw.key, configuration__in=list(identity.arms(lever)))
+    mine = RenderGroup.objects.filter(
+        draw_key=lever.draw.key, configuration__in=list(identity.arms(lever)), place__lt=len(stages.covered(lever))
+    )
     return mine if lever.wanted["claims_identical"] else mine.filter(renders__repetition=0).distinct()
 
 
 def _rendered(lever: Lever) -> bool:
-    waiting = groups_of(lever).exclude(state__in=SETTLED)
+    waiting = groups_of(lever).exclude(state__in=Leased.SETTLED)
     if waiting.exists():
         stuck = waiting.exclude(error="").filter(state=Leased.State.QUEUED).first()
-        _trouble(lever, f"Rendering is held up: {stuck.error}" if stuck else "")
+        trouble(lever, f"Rendering is held up: {stuck.error}" if stuck else "")
         return False
     plan = plan_of(lever)
     with transaction.atomic():
-        if plan.timed:
-            _move(lever, State.TIMING)
-            for number in range(plan.timing.blocks):
-                _block(lever, plan, number)
+        if plan.timed and not stages.taken(lever):
+            move(lever, State.TIMING)
+            against_parent(lever).start()
             history.note(lever, f"all clips rendered; {plan.timing.blocks} timed blocks follow")
             bell.ring_after_commit()
         else:
@@ -146,32 +127,14 @@ def _rendered(lever: Lever) -> bool:
     return True
 
 
-def _block(lever: Lever, plan: policy.Plan, number: int) -> bool:
-    """Asks for a block; False when another process has asked for it already."""
-    sentences = [
-        {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(lever.draw.key, s.digest, 0)}
-        for s in lever.draw.sentences()[: plan.timing.sentences]
-    ]
-    _, made = TimedBlock.objects.get_or_create(
-        first=lever.parent, second=lever.candidate, draw_key=lever.draw.key, number=number,
-        defaults={"sentences": sentences, "device_class": lever.plan.body["device_class"]},
-    )  # fmt: skip
-    return made
-
-
 def _timed(lever: Lever) -> bool:
     """A contended block is void and is run again, three times in all."""
-    plan, blocks = plan_of(lever), list(blocks_of(lever))
-    if any(b.state not in SETTLED for b in blocks):
-        return False
-    good = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
-    void = [b for b in blocks if b not in good]
-    if len(good) < plan.timing.blocks and len(void) < VOID_BLOCKS:
-        programs = sorted({name for b in void[-1:] for seen in b.contended.values() for name in seen})
-        with transaction.atomic():
-            if _block(lever, plan, len(blocks)):
-                history.note(lever, f"a timed block is void ({', '.join(programs) or 'it could not be finished'}); it is run again")
+    blocks = against_parent(lever)
+    with transaction.atomic():
+        if why := blocks.again():
+            history.note(lever, f"a timed block is void ({why}); it is run again")
             bell.ring_after_commit()
+    if not blocks.settled():
         return False
     with transaction.atomic():
         _to_scoring(lever)
@@ -182,7 +145,7 @@ def _timed(lever: Lever) -> bool:
 
 
 def _to_scoring(lever: Lever) -> None:
-    _move(lever, State.SCORING)
+    move(lever, State.SCORING)
     if not identity.identical(lever).settled:
         for render in identity.all_renders(lever):
             if render.clip_id:
@@ -209,100 +172,32 @@ def _scored(lever: Lever) -> bool:
     if not identity.identical(lever).settled:
         waiting = measured.waiting(lever)
         if waiting:
-            _trouble(lever, measured.held_up(waiting))
+            trouble(lever, measured.held_up(waiting))
             return False
     case, facts = evidence.automatic(lever)
     decision = decide.decide(case)
     plan = plan_of(lever)
     if decision.reasons[0] == "human_votes_pending":
-        return _open_listening(lever, plan, facts)
+        return open_listening(lever, plan, facts)
+    opened = any(e.state == decide.OPEN for e in case.endpoints)  # what only a benefit leaves open, more sentences can't settle
+    if decision.verdict == decide.INCONCLUSIVE and case.evidence_complete and opened and not case.final_look:
+        return _go_on(lever, plan, facts)
     with transaction.atomic():
-        _move(lever, State.SETTLED)
-        _judge(lever, _look(lever, Look.Kind.AUTOMATIC, 1, facts), decision)
-        _look_closer(lever)
+        move(lever, State.SETTLED)
+        judge(lever, keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts), decision)
+        look_closer(lever)
     return True
 
 
-def _look_closer(lever: Lever) -> None:
-    """Annotations, asked for once the look is committed: nothing waits for them and nothing can fail by them."""
-
-    def ask() -> None:
-        try:
-            annotations.want(lever)
-            annotations.ring()
-        except Exception:  # noqa: BLE001 - a judge that can't be made must not hold a verdict
-            log.exception("annotations of %s could not be asked for", lever.slug)
-
-    transaction.on_commit(ask)
-
-
-def _look(lever: Lever, kind: str, number: int, facts: dict) -> Look:
-    return Look.objects.create(plan=lever.plan, kind=kind, number=number, evidence=facts, evidence_sha256=digest_of(facts))
-
-
-def _judge(lever: Lever, look: Look | None, decision: decide.Decision) -> None:
-    verdict = Verdict.objects.create(
-        lever=lever, plan=lever.plan, look=look, verdict=decision.verdict, reasons=list(decision.reasons),
-        evidence=decision.evidence, code_version=settings.VERSION,
-    )  # fmt: skip
-    ledger.verdict_given(verdict)
-    standing.judge_children_again(lever)
-    if lever.study_id:
-        pairs.close(lever.study)
-    history.note(lever, f"verdict: {decision.verdict} ({', '.join(decision.reasons)})")
-
-
-# -- listening and its looks ----------------------------------------------------------------------------------------
-
-
-def _open_listening(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
-    by_sentence = evidence.pairs_to_hear(lever, plan)
-    if not by_sentence:
-        with transaction.atomic():
-            _move(lever, State.SETTLED)
-            _judge(lever, _look(lever, Look.Kind.AUTOMATIC, 1, facts), decide.Decision(decide.INCONCLUSIVE, ("identical_undeclared",)))
-        return True
-    prepared = pairs.prepare(by_sentence)  # reads sound: outside of the transaction
-    sample = evidence.sample_clip(lever)
+def _go_on(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
+    """Undecided at a look that is not the last one: the sentences of the next one are rendered."""
     with transaction.atomic():
-        _move(lever, State.LISTENING)
-        _look(lever, Look.Kind.AUTOMATIC, 1, facts)
-        study = pairs.open_study(lever.corpus.language, plan.listening.votes_per_pair, prepared, sample)
-        Lever.objects.filter(pk=lever.pk).update(study=study)
-        _look_closer(lever)
-        history.note(lever, f"measured and within its margins; {len(prepared)} pairs wait for listeners")
-    return True
-
-
-def planned_votes(lever: Lever, plan: policy.Plan) -> int:
-    return lever.study.pairs.count() * plan.listening.votes_per_pair
-
-
-def _heard(lever: Lever) -> bool:
-    plan = plan_of(lever)
-    done = Look.objects.filter(plan=lever.plan, kind=Look.Kind.HUMAN).count()
-    if done >= len(plan.listening.looks):
-        return False
-    closing = timezone.now().isoformat() > lever.plan.body["closes_at"]
-    planned, cast = planned_votes(lever, plan), pairs.votes_cast(lever.study)
-    if cast < round(plan.listening.looks[done] * planned) and not closing:
-        return False
-    last = done + 1 == len(plan.listening.looks) and cast >= planned
-    final = closing or last
-    case, facts = evidence.human(lever, plan, done, last)
-    decision = decide.decide(case)
-    if closing and decision.verdict == decide.INCONCLUSIVE:
-        decision = decide.Decision(decide.INCONCLUSIVE, (*decision.reasons, "closed"))
-    try:
-        with transaction.atomic():
-            look = _look(lever, Look.Kind.HUMAN, done + 1, facts)
-            if final or decision.verdict != decide.INCONCLUSIVE:
-                _move(lever, State.SETTLED)
-                _judge(lever, look, decision)
-            else:
-                history.note(lever, f"look {done + 1} of {len(plan.listening.looks)} at {cast} votes: not decided yet")
-    except IntegrityError as error:
-        raise Elsewhere from error  # two processes reached the same look
+        move(lever, State.RENDERING)
+        keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts)
+        lock.ask_for_clips(lever, plan, facts["look"])
+        read = f"look {facts['look']} of {facts['looks']} at {facts['sentences']} sentences"
+        history.note(lever, f"{read}: not decided yet; more are rendered")
+        bell.ring_after_commit()
     return True
 
 
@@ -311,5 +206,5 @@ STEPS: dict[str, Callable[[Lever], bool]] = {
     State.RENDERING: _rendered,
     State.TIMING: _timed,
     State.SCORING: _scored,
-    State.LISTENING: _heard,
+    State.LISTENING: heard,
 }

@@ -14,7 +14,7 @@ from synth.canonical import digest_of
 from synth.configuration import Refused
 
 #: What the draw, the renders and the measurements were made for; another lever is another plan.
-FIXED = ("sentences", "replicates", "purpose", "attempts", "recogniser", "second_recogniser", "benefit")
+FIXED = ("sentences", "replicates", "looks", "purpose", "attempts", "recogniser", "second_recogniser", "benefit")
 
 
 def amend(lever: Lever, mapping: Any, note: str, user: Any = None) -> Plan:

@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Body, NinjaAPI
 from ninja.errors import ValidationError
 
-from gate import register, tokens
+from gate import cumulative, register, tokens
 from gate.models import Lever
 from gate.reasons import explain
 from synth import queue
@@ -50,6 +50,21 @@ def summary(lever: Lever) -> dict:
 @api.get("/levers/{slug}", auth=tokens.reader)
 def read(request: HttpRequest, slug: str):
     return summary(get_object_or_404(Lever, slug=slug))
+
+
+@api.post("/levers/{slug}/root-speed", auth=tokens.engineer)
+def time_root(request: HttpRequest, slug: str):
+    """Has the candidate timed against the root it grew from; the figures come with GET."""
+    lever = get_object_or_404(Lever, slug=slug)
+    cumulative.ask(lever)
+    return root_speed(request, slug)
+
+
+@api.get("/levers/{slug}/root-speed", auth=tokens.reader)
+def root_speed(request: HttpRequest, slug: str):
+    """Null when nobody asked; counts until the blocks are done; then the speed-up with its interval."""
+    found = cumulative.facts(get_object_or_404(Lever, slug=slug))
+    return found and found | {"root": found["root"].name}
 
 
 @api.post("/levers", auth=tokens.engineer)

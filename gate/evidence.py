@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from gate import described, lineage, measured, policy, site_policy
+from gate import described, lineage, lock, measured, policy, site_policy, stages
 from gate.decide import Case, Endpoint, Speed
 from gate.identity import Identity, clip_pairs, identical
 from gate.models import Lever, Look
-from gate.pace import measured_memory, measured_speed
+from gate.pace import measured_gain, measured_speed
 from gate.statistics import length, looks, rates, votes
 from gate.statistics.intervals import mean_interval, z_quantile
 from gate.statistics.results import Interval, finite
+from gate.timing import against_parent
 from listening import pairs
 from synth.models import Clip, Preflight
 
@@ -52,8 +53,8 @@ def _differences(table: measured.Table, reference: str = "parent") -> dict[str, 
     return {"cer": cer, "dnsmos": dnsmos, "level": level, "ratio": ratio, "b": only_candidate, "c": only_parent, "n": len(table)}
 
 
-def _endpoints(plan: policy.Plan, d: dict[str, Any], clips: int, prefix: str = "") -> list[tuple[Endpoint, Interval]]:
-    m, tail = plan.margins, plan.share
+def _endpoints(plan: policy.Plan, d: dict[str, Any], tail: float, prefix: str = "") -> list[tuple[Endpoint, Interval]]:
+    m, clips = plan.margins, d["n"] * plan.replicates
     floor_met = d["n"] >= plan.floor.sentences and clips >= plan.floor.clips
     why = "" if floor_met else "below_floor"
 
@@ -80,7 +81,8 @@ def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]
         found = [cap for cap in found if cap in kept]
     elif not lever.plan.body.get("anchor") and lineage.anchor(lever) is not None:
         found.append("unanchored")
-    if lever.plan.body["attempt"] > lever.plan.body.get("reserved", 1):
+    attempt, reserved = lock.attempt_of(lever)  # not the plan's: a link to an earlier lever may have been declared since
+    if max(attempt, lever.plan.body["attempt"]) > min(reserved, lever.plan.body.get("reserved", 1)):
         found.append("unreserved_attempt")
     if lever.plan.body.get("amended"):
         found.append("plan_amended")
@@ -110,16 +112,18 @@ def _from_fact(fact: dict[str, Any]) -> Endpoint:
 def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
     """The case of the automatic look, and the facts it stores."""
     plan, identity = policy.of(lever.plan.body), identical(lever)
+    covered, look = stages.counts(plan, len(lever.draw.order)), stages.current(lever)
+    tail, last = stages.tails(plan, covered)[look], look + 1 == len(covered)
     table, missing = ({}, []) if identity.settled else measured.table(lever)
     if identity.settled:
         found = []
     else:
         complete = {s: arms for s, arms in table.items() if all(len(rows) == plan.replicates for rows in arms.values())}
-        found = _endpoints(plan, _differences(complete), len(complete) * plan.replicates)
+        found = _endpoints(plan, _differences(complete), tail)
         if lever.plan.body.get("anchor"):  # small losses of a stack of changes add up: the same margins hold against where it began
-            found += _endpoints(plan, _differences(complete, "anchor"), len(complete) * plan.replicates, "anchor_")
-    pace, pace_facts = measured_speed(lever, plan) if plan.timed else (Speed(), {})
-    gain, memory = measured_memory(lever, plan) if plan.benefit == "memory" else ("unknown", {})
+            found += _endpoints(plan, _differences(complete, "anchor"), tail, "anchor_")
+    pace, pace_facts = measured_speed(against_parent(lever), plan) if plan.timed else (Speed(), {})
+    gain, gained = measured_gain(against_parent(lever), plan) if plan.timed and plan.benefit != "speed" else ("unknown", {})
     means = described.arms(table)
     if (means["parent"]["cer"] or 0.0) > WEAK_CER:
         missing.append("asr_too_weak")
@@ -128,13 +132,14 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
     facts = {
         "identity": asdict(identity) | {"settled": identity.settled, "deterministic": identity.deterministic},
         "claims_identical": lever.plan.body["claims_identical"], "missing": missing,
-        "endpoints": endpoints, "arms": means, "speed": pace_facts, "memory": memory, "gain": gain,
+        "endpoints": endpoints, "arms": means, "speed": pace_facts, "benefit": gained, "gain": gain,
+        "look": look + 1, "looks": len(covered), "sentences": covered[look], "tail": tail,
         "caps": list(caps(lever, plan, identity)), "metrics": lever.plan.body["metrics"],
         "length_parts": described.length_parts(table, plan.share) if table else [], "second": second,
         "warnings": described.warnings(means, second, next((f for f in endpoints if f["name"] == "cer"), None)),
     }  # fmt: skip
     case = Case(
-        bit_identical=identity.settled, claims_identical=facts["claims_identical"], evidence_complete=not missing, final_look=True,
+        bit_identical=identity.settled, claims_identical=facts["claims_identical"], evidence_complete=not missing, final_look=last,
         endpoints=tuple(e for e, _ in found), benefit=plan.benefit, speed=pace, gain=gain, human_required=plan.listening.required,
         caps=tuple(facts["caps"]), missing=tuple(missing),
     )  # fmt: skip
@@ -143,19 +148,17 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
 
 def human(lever: Lever, plan: policy.Plan, look: int, final: bool) -> tuple[Case, dict[str, Any]]:
     """The case of human look `look` (from 0): the sealed automatic evidence, and the votes so far at this look's level."""
-    stored = Look.objects.get(plan=lever.plan, kind=Look.Kind.AUTOMATIC, number=1).evidence
+    stored = Look.objects.filter(plan=lever.plan, kind=Look.Kind.AUTOMATIC).order_by("number").last().evidence
     cast = pairs.standing_votes(lever.study)
-    tail = plan.share
-    if len(plan.listening.looks) > 1:
-        from scipy.special import ndtr
-
-        tail = float(ndtr(-looks.boundaries(plan.listening.looks, plan.share)[look]))
+    tails = looks.tails(plan.listening.looks, plan.share)
+    tail = tails[look]
     net = votes.net_preference([v.rater for v in cast], [v.sentence for v in cast], [v.score for v in cast], tail)
     why = _why_not(plan, net)
     endpoint = Endpoint("preference", -net.upper, -net.lower, margin=plan.margins.preference, may_pass=not why, why_open=why)
     fact = _as_fact(endpoint, Interval(-net.estimate if net.n else math.nan, -net.upper, -net.lower, net.n, net.reason))
     facts = {
         "preference": fact, "z": z_quantile(tail), "net": {k: finite(v) if isinstance(v, float) else v for k, v in asdict(net).items()},
+        "chance": None if final or why else _chance(plan, net, look, tails),
         "counts": {name: sum(v.score == s for v in cast) for name, s in (("candidate", 1), ("same", 0), ("parent", -1))},
         "endpoints": [*stored["endpoints"], fact],
     }  # fmt: skip
@@ -171,6 +174,15 @@ def human(lever: Lever, plan: policy.Plan, look: int, final: bool) -> tuple[Case
         else Speed(),
     )  # fmt: skip
     return case, facts
+
+
+def _chance(plan: policy.Plan, net: votes.NetPreference, look: int, tails: list[float]) -> float | None:
+    """Chance that the last look will pass, or None where nothing can be said."""
+    if net.reason:
+        return None
+    share, margin = plan.listening.looks[look], plan.margins.preference
+    planned = margin / (net.error * math.sqrt(share))
+    return looks.chance_to_pass((margin + net.estimate) / net.error, share, z_quantile(tails[-1]), planned)
 
 
 def _why_not(plan: policy.Plan, net: votes.NetPreference) -> str:

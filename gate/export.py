@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gate import identity
-from gate.models import Lever, Look, Measurement
+from gate.models import Lever, Measurement
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -31,7 +31,8 @@ def _csv(header: list[str], rows: Iterable[list[Any]]) -> str:
 
 
 def clips_unsealed(lever: Lever) -> bool:
-    return bool(lever.plan) and (Look.objects.filter(plan__lever=lever, kind=Look.Kind.AUTOMATIC).exists() or lever.verdict is not None)
+    """Once the automatic evidence has had its say: between two of its looks clips stay sealed."""
+    return bool(lever.plan) and (lever.state == Lever.State.LISTENING or lever.verdict is not None)
 
 
 def clip_rows(lever: Lever) -> list[dict[str, Any]]:

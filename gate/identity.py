@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gate import stages
 from gate.models import Lever
 from synth.models import Clip, Configuration, Render, Sentence
 
@@ -13,13 +14,14 @@ from synth.models import Clip, Configuration, Render, Sentence
 def _renders(lever: Lever, configurations: Iterable[int], repetition: int):
     return (
         Render.objects.filter(draw_key=lever.draw.key, configuration__in=configurations, repetition=repetition)
+        .filter(sentence__in=[s.pk for s in stages.covered(lever)])
         .select_related("clip", "sentence", "group")
         .order_by("sentence_id", "replicate", "configuration_id")
     )
 
 
 def renders(lever: Lever, repetition: int = 0):
-    """Renders of parent and candidate."""
+    """Renders of parent and candidate, of the sentences that the current look covers."""
     return _renders(lever, [lever.parent_id, lever.candidate_id], repetition)
 
 
@@ -43,7 +45,7 @@ def clip_pairs(lever: Lever) -> list[tuple[Sentence, Clip, Clip]]:
     for render in renders(lever):
         if render.replicate == 0 and render.clip:
             made[render.sentence_id][render.configuration_id] = render.clip
-    both = [(s, made.get(s.pk, {})) for s in lever.draw.sentences()]
+    both = [(s, made.get(s.pk, {})) for s in stages.covered(lever)]
     return [
         (s, clips[lever.parent_id], clips[lever.candidate_id]) for s, clips in both if {lever.parent_id, lever.candidate_id} <= clips.keys()
     ]

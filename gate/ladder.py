@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from gate import cumulative
 from gate.models import Lever
 from synth.models import Configuration
 
@@ -19,6 +20,7 @@ class Rung:
     verdict: str
     evidence: str
     speed: float | None
+    from_root: float | None = None
 
 
 def _rung(depth: int, lever: Lever) -> Rung:
@@ -26,7 +28,8 @@ def _rung(depth: int, lever: Lever) -> Rung:
     if verdict is None:
         return Rung(depth, lever.candidate, lever, lever.state, "", None)
     speed = verdict.look.evidence.get("speed", {}).get("speedup") if verdict.look else None
-    return Rung(depth, lever.candidate, lever, verdict.verdict, verdict.evidence, speed)
+    timed = cumulative.facts(lever) or {}
+    return Rung(depth, lever.candidate, lever, verdict.verdict, verdict.evidence, speed, timed.get("speedup"))
 
 
 def ladders() -> list[list[Rung]]:

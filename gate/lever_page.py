@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gate import annotations, charts, draws, export, lineage, progress, reasons, standing
+from gate import annotations, charts, cumulative, draws, export, lineage, progress, reasons, standing
 from gate.models import Lever, Look
 from synth import configuration as schema
 
@@ -77,6 +77,7 @@ def whole(found: Lever) -> dict[str, Any]:
         "clips": _sentences(found) if unsealed else None,
         "comparisons": annotations.comparisons(found) if unsealed else [],
         "judgements": annotations.judgements(found) if unsealed else [],
-        "kin": kin, "stock": _stock(found), "proposed": lineage.proposed(found) if plan is None else [],
+        "kin": kin, "stock": _stock(found), "proposed": lineage.proposed(found) if found.variant_of is None else [],
+        "root_speed": cumulative.facts(found), "may_time_root": cumulative.against_root(found) is not None,
         "votes_open": found.study is not None and verdict is not None,
     }  # fmt: skip

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from gate.models import Lever
 from synth.configuration import difference, sections
-from synth.models import Configuration
+from synth.models import Configuration, Preflight
 
 #: Configurations that agree in this share of their settings are proposed as variants of one another.
 NEARLY_ALL = 0.9
@@ -53,6 +53,12 @@ def _root(configuration: int, made_from: dict[int, int]) -> int:
     return configuration
 
 
+def root(lever: Lever) -> Configuration:
+    """The configuration the lever's parents lead back to."""
+    made_from = dict(Lever.objects.order_by("-pk").values_list("candidate_id", "parent_id"))
+    return Configuration.objects.get(pk=_root(lever.parent_id, made_from))
+
+
 def anchor(lever: Lever) -> Configuration | None:
     """The system small losses are counted from: the last ancestor accepted as heard, else the root; None where that is the parent."""
     configuration, seen = lever.parent, set()
@@ -91,12 +97,29 @@ def _flat(configuration: Configuration) -> set[tuple[str, str]]:
     return found
 
 
-def proposed(lever: Lever) -> list[Lever]:
-    """Levers outside of the lineage whose candidates agree with this one in nine tenths of their settings: variants, perhaps."""
-    kin, mine = lineage(lever), _flat(lever.candidate)
+def _reworked(lever: Lever) -> set[str]:
+    """Names of the weights that stand otherwise in the candidate than in its parent, as their preflights found them."""
+    flights = {
+        f.configuration_id: f.report.get("tensors", {}) for f in Preflight.objects.filter(configuration__in=[lever.parent, lever.candidate])
+    }
+    parent, candidate = (flights.get(pk, {}) for pk in (lever.parent_id, lever.candidate_id))
+    return {name for name in parent.keys() | candidate.keys() if parent.get(name) != candidate.get(name)} if parent and candidate else set()
+
+
+def _nearly(mine: set, theirs: set) -> bool:
+    return bool(mine and theirs) and len(mine & theirs) >= NEARLY_ALL * len(mine | theirs)
+
+
+def proposed(lever: Lever) -> list[tuple[Lever, str]]:
+    """(lever, what is nearly the same) outside of the lineage: variants, perhaps.
+
+    Candidates that agree in nine tenths of their settings, or levers that rework nine tenths of the same weights.
+    """
+    kin, mine, weights = lineage(lever), _flat(lever.candidate), _reworked(lever)
     out = []
     for other in Lever.objects.exclude(pk__in=kin).select_related("candidate").order_by("pk"):
-        theirs = _flat(other.candidate)
-        if len(mine & theirs) >= NEARLY_ALL * len(mine | theirs):
-            out.append(other)
+        if _nearly(mine, _flat(other.candidate)):
+            out.append((other, "is nearly the same configuration"))
+        elif weights and _nearly(weights, _reworked(other)):
+            out.append((other, "changes nearly the same weights"))
     return out

@@ -10,11 +10,11 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import draws, history, ledger, lineage, policy, site_policy
+from gate import draws, history, identity, ledger, lineage, policy, site_policy, stages
 from gate.models import Battery, Draw, Lever, Plan, Use
 from synth import bell
 from synth.canonical import digest_of
-from synth.models import Render, RenderGroup, Sentence, seed_of
+from synth.models import Configuration, Render, RenderGroup, Sentence, seed_of
 
 DETERMINISM_CLIPS = 10
 
@@ -83,16 +83,24 @@ def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -
     sentences = draw.sentences()
     for sentence in sentences:
         Use.objects.create(draw=draw, lever=lever, sentence=sentence, purpose=draw.purpose)
-    for configuration in (lever.parent, lever.candidate, *([anchor] if anchor else [])):
-        for place, sentence in enumerate(sentences):
-            for replicate in range(plan.replicates):
-                _render(draw, configuration, sentence, place, replicate, 0, device_class)
+    ask_for_clips(lever, plan, 0)
     if lever.wanted["claims_identical"]:
         for place, sentence in enumerate(sentences[:DETERMINISM_CLIPS]):
             _render(draw, lever.parent, sentence, place, 0, 1, device_class)
         _render(draw, lever.parent, sentences[0], 0, 0, 2, device_class)
     history.note(lever, f"plan locked; {len(sentences)} sentences drawn, rendering begins on {device_class}")
     bell.ring_after_commit()
+
+
+def ask_for_clips(lever: Lever, plan: policy.Plan, look: int) -> None:
+    """Renders of every arm for the sentences that this look (from 0) judges and the one before it did not."""
+    sentences, covered = lever.draw.sentences(), [0, *stages.counts(plan, len(lever.draw.order))]
+    device_class = lever.plan.body["device_class"]
+    arms = Configuration.objects.filter(pk__in=identity.arms(lever)).order_by("pk")
+    for configuration in arms:
+        for place in range(covered[look], covered[look + 1]):
+            for replicate in range(plan.replicates):
+                _render(lever.draw, configuration, sentences[place], place, replicate, 0, device_class)
 
 
 def _render(draw: Draw, configuration, sentence: Sentence, place: int, replicate: int, repetition: int, device_class: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from gate import stages
 from gate.identity import all_renders
 from gate.identity import arms as arms_of
 from gate.metrics import battery
@@ -57,7 +58,7 @@ def table(lever: Lever) -> tuple[Table, list[str]]:
     measurements = {(m.clip_id, m.sentence_id): m for m in found}
     rows: Table = defaultdict(lambda: {arm: [] for arm in arms.values()})
     # A row that is not there is as lost as a clip: both arms are judged on one list of sentences, all of it.
-    expected = len(lever.draw.order) * lever.plan.body["replicates"] * len(arms)
+    expected = len(stages.covered(lever)) * lever.plan.body["replicates"] * len(arms)
     lost, unmeasured = expected - len(listed), 0
     for render in listed:
         row = _row(render, measurements)

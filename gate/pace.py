@@ -1,65 +1,100 @@
-"""The speed-up of a lever, from its undisturbed timed blocks."""
+"""What a lever was made for, read from its undisturbed timed blocks: time, memory, first sound, streaming."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gate import policy
 from gate.decide import Speed
-from gate.models import Lever
 from gate.statistics import speed
 from gate.statistics.results import finite
-from synth.models import Leased, TimedBlock
+from gate.timing import Blocks, undisturbed
+from synth import streaming
+from synth.models import TimedBlock
+
+#: A ratio that must be reached, besides an interval below 1.
+NEEDED = {"memory": 0.95, "first_audio": 0.97}
 
 
-def blocks_of(lever: Lever):
-    return TimedBlock.objects.filter(first=lever.parent, second=lever.candidate, draw_key=lever.draw.key).order_by("number")
+class Unmeasured(Exception):
+    """A pass lacks what the benefit is read from."""
 
 
-#: A candidate must need at least this much less memory, and the interval must lie below 1.
-MEMORY_NEEDED = 0.95
+def _runs(blocks: list[TimedBlock], value: Callable[[list[dict[str, Any]]], float]) -> tuple[list[float], list[int], list[int]]:
+    """(a value of each pass from its clips, its arm, its block), in the order they ran."""
+    passes = [(value(p.clips), int(p.place in (1, 2)), b.number) for b in blocks for p in b.passes.order_by("place")]
+    values, arms, numbers = zip(*passes, strict=True)
+    return list(values), list(arms), list(numbers)
 
 
-def measured_memory(lever: Lever, plan: policy.Plan) -> tuple[str, dict[str, Any]]:
-    """(state of the benefit, facts) of the candidate's peak memory over its parent's, from the clean blocks; below 1 is less."""
-    clean = [b for b in blocks_of(lever) if b.state == Leased.State.DONE and not b.contended]
+def _present(clips: list[dict[str, Any]], name: str) -> list[Any]:
+    found = [c[name] for c in clips if c.get(name)]
+    if len(found) < len(clips):
+        raise Unmeasured(name)
+    return found
+
+
+def _log_peak(clips: list[dict[str, Any]]) -> float:
+    return math.log(max(_present(clips, "peak_memory_bytes")))
+
+
+def _mean_log(name: str) -> Callable[[list[dict[str, Any]]], float]:
+    return lambda clips: float(np.mean([math.log(v) for v in _present(clips, name)]))
+
+
+def _preroll(clips: list[dict[str, Any]]) -> float:
+    streams = zip(_present(clips, "arrivals_s"), _present(clips, "durations_s"), strict=True)
+    return float(np.mean([streaming.smallest_preroll(a, d) for a, d in streams]))
+
+
+def measured_gain(blocks: Blocks, plan: policy.Plan) -> tuple[str, dict[str, Any]]:
+    """(state, facts) of a benefit that is not speed, read from the clean blocks: memory, first_audio or streaming."""
+    clean = undisturbed(blocks.rows())
     if len(clean) < plan.timing.blocks:
         return "invalid", {}
-    peak, arm, block = [], [], []
-    for b in clean:
-        for p in b.passes.order_by("place"):
-            found = [c["peak_memory_bytes"] for c in p.clips if c.get("peak_memory_bytes")]
-            if not found:
-                return "unknown", {}
-            peak.append(math.log(max(found)))
-            arm.append(int(p.place in (1, 2)))
-            block.append(b.number)
-    saved = speed.speedup(peak, arm, block, plan.share)  # parent's over candidate's, as for time
-    ratio, lower, upper = (1 / x if x else math.inf for x in (saved.estimate, saved.upper, saved.lower))
-    state = "shown" if ratio <= MEMORY_NEEDED and upper < 1 else "absent"
-    return state, {"ratio": ratio, "lower": finite(lower), "upper": finite(upper), "runs": saved.n, "df": saved.df}
+    try:
+        if plan.benefit == "streaming":
+            return _streaming(clean, plan)
+        found = speed.difference(*_runs(clean, _log_peak if plan.benefit == "memory" else _mean_log("first_audio_s")), plan.share)
+    except Unmeasured:
+        return "unknown", {}
+    ratio, lower, upper = (math.exp(x) for x in (found.estimate, found.lower, found.upper))
+    needed = NEEDED[plan.benefit]
+    state = "shown" if ratio <= needed and upper < 1 else "absent"
+    facts = {"ratio": ratio, "lower": finite(lower), "upper": finite(upper), "needed": needed, "runs": found.n, "df": found.df}
+    return state, {"name": plan.benefit} | facts
 
 
-def measured_speed(lever: Lever, plan: policy.Plan) -> tuple[Speed, dict[str, Any]]:
+def _streaming(clean: list[TimedBlock], plan: policy.Plan) -> tuple[str, dict[str, Any]]:
+    """Mean of the smallest pre-roll that never starves; seconds, below 0 is less than the parent's."""
+    values, arms, numbers = _runs(clean, _preroll)
+    found = speed.difference(values, arms, numbers, plan.share)
+    means = [float(np.mean([v for v, a in zip(values, arms, strict=True) if a == arm])) for arm in (0, 1)]
+    facts = {
+        "name": "streaming", "estimate": found.estimate, "lower": finite(found.lower), "upper": finite(found.upper),
+        "parent_s": means[0], "candidate_s": means[1], "runs": found.n, "df": found.df,
+    }  # fmt: skip
+    return "shown" if found.upper < 0 else "absent", facts
+
+
+def measured_speed(blocks: Blocks, plan: policy.Plan) -> tuple[Speed, dict[str, Any]]:
     """From the clean blocks: S = S_wall x min(1, length ratio). Too few clean blocks make it invalid."""
-    blocks = list(blocks_of(lever))
-    clean = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
-    facts: dict[str, Any] = {"blocks": len(blocks), "clean": len(clean), "contended": [b.contended for b in blocks if b.contended]}
+    everything = blocks.rows()
+    clean = undisturbed(everything)
+    facts: dict[str, Any] = {
+        "blocks": len(everything), "clean": len(clean), "contended": [b.contended for b in everything if b.contended],
+    }  # fmt: skip
     if len(clean) < plan.timing.blocks:
         return Speed(contaminated=True), facts
-    wall, arm, block, audio = [], [], [], {0: [], 1: []}
-    for b in clean:
-        for p in b.passes.order_by("place"):
-            which = int(p.place in (1, 2))
-            wall.append(float(np.mean([math.log(c["wall_s"]) for c in p.clips])))
-            audio[which].append(float(np.mean([math.log(c["audio_s"]) for c in p.clips])))
-            arm.append(which)
-            block.append(b.number)
-    found = speed.speedup(wall, arm, block, plan.share)
-    ratio = math.exp(float(np.mean(audio[1]) - np.mean(audio[0])))
+    wall, arms, numbers = _runs(clean, _mean_log("wall_s"))
+    found = speed.speedup(wall, arms, numbers, plan.share)
+    audio, _, _ = _runs(clean, _mean_log("audio_s"))
+    by_arm = [float(np.mean([v for v, a in zip(audio, arms, strict=True) if a == arm])) for arm in (0, 1)]
+    ratio = math.exp(by_arm[1] - by_arm[0])
     shrink = min(1.0, ratio)
     facts |= {
         "wall_speedup": found.estimate, "lower": finite(found.lower * shrink), "upper": finite(found.upper * shrink), "length_ratio": ratio,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gate import recognisers
 from synth.configuration import Refused, refusal
@@ -40,19 +40,25 @@ class PanelSize(Part):
     votes: int = Field(100, ge=4)
 
 
+def rising(looks: list[float]) -> list[float]:
+    """Shares at which evidence is read. Raises ValueError."""
+    if not 1 <= len(looks) <= 10 or looks[-1] != 1 or min(b - a for a, b in zip([0.0, *looks], looks, strict=False)) < 0.05:
+        raise ValueError("looks are one to ten rising shares, at least 0.05 apart, that end at 1")
+    return looks
+
+
 class Listening(Part):
     required: bool = True
     votes_per_pair: int = Field(2, ge=1, le=50)
     pairs: int | None = Field(None, ge=2, description="Pairs to hear; all sentences when empty.")
-    looks: list[float] = [0.25, 0.5, 0.75, 1.0]
+    looks: list[float] = Field([0.25, 0.5, 0.75, 1.0], description="Shares of the planned votes at which they are read.")
+    futility: float = Field(0.05, ge=0, le=0.5, description="Listening stops when the chance to pass at the last look is below this.")
     assay: bool = Field(True, description="Whether the panel must show that it hears a calibrated damage.")
 
-    @model_validator(mode="after")
-    def rising(self) -> Listening:
-        gaps = [b - a for a, b in zip([0.0, *self.looks], self.looks, strict=False)]
-        if not 1 <= len(self.looks) <= 10 or self.looks[-1] != 1 or min(gaps) < 0.05:
-            raise ValueError("looks are one to ten rising shares of the votes, at least 0.05 apart, that end at 1")
-        return self
+    @field_validator("looks")
+    @classmethod
+    def rising(cls, value: list[float]) -> list[float]:
+        return rising(value)
 
 
 class Timing(Part):
@@ -63,11 +69,12 @@ class Timing(Part):
 class Plan(Part):
     """All rules of one lever. What is not given is the site's policy."""
 
-    benefit: Literal["speed", "memory", "quality", "none"] = "speed"
+    benefit: Literal["speed", "memory", "first_audio", "streaming", "quality", "none"] = "speed"
     margins: Margins = Margins()
     tail: float = Field(0.025, gt=0, lt=0.5)
     sentences: int | None = Field(None, ge=2, description="How many to draw; all when empty.")
     replicates: int = Field(1, ge=1, le=20)
+    looks: list[float] = Field([1.0], description="Shares of the sentences at which the automatic evidence is read.")
     floor: Floor = Floor()
     panel: PanelSize = PanelSize()
     listening: Listening = Listening()
@@ -81,12 +88,17 @@ class Plan(Part):
     @property
     def timed(self) -> bool:
         """Whether its benefit is read from timed blocks."""
-        return self.benefit in ("speed", "memory")
+        return self.benefit in ("speed", "memory", "first_audio", "streaming")
 
     @property
     def share(self) -> float:
         """This attempt's share of the error rate."""
         return self.tail / self.attempts
+
+    @field_validator("looks")
+    @classmethod
+    def rising(cls, value: list[float]) -> list[float]:
+        return rising(value)
 
     @field_validator("recogniser", "second_recogniser")
     @classmethod
@@ -115,8 +127,14 @@ def of(mapping: dict[str, Any]) -> Plan:
 
 
 def check_reach(plan: Plan, drawn: int) -> None:
-    """Refuses a listening test that could never pass: raters' time is too scarce for it. Raises Refused."""
-    heard = plan.listening
+    """Refuses looks without sentences, and a listening test that could never pass: raters' time is too scarce for it. Raises Refused."""
+    heard, first = plan.listening, round(plan.looks[0] * drawn)
+    if first < 2:
+        raise Refused(
+            "look_too_small",
+            f"plan.looks begins at {plan.looks[0]:g} of {drawn} sentences, which is {first}: begin later, or draw more.",
+            "plan.looks",
+        )
     if not heard.required:
         if plan.benefit == "quality":
             raise Refused(
@@ -132,7 +150,7 @@ def check_reach(plan: Plan, drawn: int) -> None:
             "(the verdict is then at best provisional), or plan.listening.required to false.",
             "plan.listening.assay",
         )
-    pairs = min(heard.pairs or drawn, drawn)
+    pairs = min(heard.pairs or first, first)  # all may pass at the first look already
     votes = pairs * heard.votes_per_pair
     if pairs < plan.panel.sentences or votes < plan.panel.votes or votes < plan.panel.raters:
         raise Refused(

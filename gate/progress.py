@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gate import advance, identity, lock, pace
+from gate import advance, hearing, identity, lock, timing
 from gate.models import Lever, Measurement
 from listening import pairs
 from synth.models import Leased, Preflight
@@ -30,18 +30,16 @@ def bars(lever: Lever) -> list[Bar]:
     if not lever.draw:
         return found
     groups = advance.groups_of(lever)
-    settled = groups.filter(state__in=advance.SETTLED).count()
+    settled = groups.filter(state__in=Leased.SETTLED).count()
     found.append(Bar("Rendered", settled, groups.count(), "clips of both systems"))
     if plan.timed:
-        blocks = pace.blocks_of(lever)
-        clean = [b for b in blocks if b.state == Leased.State.DONE and not b.contended]
-        found.append(Bar("Timed", len(clean), plan.timing.blocks, "undisturbed blocks"))
+        found.append(Bar("Timed", len(timing.undisturbed(timing.against_parent(lever).rows())), plan.timing.blocks, "undisturbed blocks"))
     if lever.wanted["claims_identical"] and lever.state == Lever.State.SETTLED and not lever.study:
         return found  # settled by hash, or never measured
     if lever.state not in (Lever.State.RENDERING, Lever.State.TIMING):
         found.append(_measured(lever))
     if lever.study:
-        found.append(Bar("Heard", pairs.votes_cast(lever.study), advance.planned_votes(lever, plan), "votes"))
+        found.append(Bar("Heard", pairs.votes_cast(lever.study), hearing.planned_votes(lever, plan), "votes"))
     return found
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 NAMES = {
     "cer": "the character error rate", "dnsmos": "DNSMOS", "length": "the length", "level": "the level",
     "catastrophe": "the share of sentences that fail outright", "preference": "listeners' net preference", "speed": "the speed-up",
-    "human": "listeners' net preference", "memory": "at least 5 % less memory", "quality": "better quality",
+    "human": "listeners' net preference", "memory": "at least 5 % less memory", "first_audio": "a first sound at least 3 % sooner",
+    "streaming": "a shorter pre-roll that never starves", "quality": "better quality",
 }  # fmt: skip
 
 #: code -> (sentence, what to do next). A code with a colon is looked up by the part after it first, then before it.
@@ -33,6 +34,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "final_look": ("This was the plan's last look.", "A re-try is a new lever with a share of the error rate of its own."),
     "collect_more": ("The evidence does not decide yet.", "Collect more of what is open above."),
     "human_votes_pending": ("Everything measured is within its margin; listeners have not voted yet.", "Send the invitation link to native speakers."),
+    "futile": ("Listening stopped early: what was heard so far left the votes to come almost no chance to pass.", "Change the lever, or register a re-try with more listeners; those votes were not worth asking for."),
     "closed": ("The plan's closing date came first.", "Register a re-try with a later date."),
     "tuning_sentences": ("Judged on sentences that were used to choose it.", "Confirm it on fresh sentences."),
     "floor_lowered": ("Fewer sentences or clips than the policy's floor: rare failures would go unseen.", "Run it with the policy's floor before you ship."),

@@ -141,18 +141,35 @@ def check(mapping: dict[str, Any]) -> Checked:
     if len(texts) < 2:
         raise Refused("too_few_sentences", "One sentence shows nothing: give at least two.", "sentences")
     drawn = plan.sentences or len(texts)
+    if candidate.expect_bit_exact:  # settled by the hashes of all clips, or not at all
+        plan = plan.model_copy(update={"looks": [1.0]})
     policy.check_reach(plan, drawn)
+    _check_streams(plan, parent, candidate)
     touched = schema.sections(changes)
     warnings = []
     if drawn < plan.floor.sentences or drawn * plan.replicates < plan.floor.clips:
         floor = f"{plan.floor.sentences} sentences and {plan.floor.clips} clips"
         warnings.append(f"{drawn} sentences x {plan.replicates} are below the floor of {floor}: an endpoint can fail, none can pass.")
+    elif (first := round(plan.looks[0] * drawn)) < plan.floor.sentences or first * plan.replicates < plan.floor.clips:
+        warnings.append(f"The first look, at {first} sentences, is below the plan's floor: there an endpoint can fail, none can pass.")
     settled_by_hash = candidate.expect_bit_exact or spec.demonstration  # a demonstration says itself what it is worth
     if not settled_by_hash and (too_weak := planning.warning(plan, drawn)):
         warnings.append(too_weak)
     if len(touched) > 1:
         warnings.append(f"More than one section changes at once ({', '.join(touched)}): the verdict will be about all of them together.")
     return Checked(spec, parent, candidate, texts, digests, warnings, plan)
+
+
+def _check_streams(plan: policy.Plan, parent: schema.Configuration, candidate: schema.Configuration) -> None:
+    """A first sound is only waited for in a stream; without one, all of the sentence is."""
+    if plan.benefit in ("first_audio", "streaming") and not (parent.streaming and candidate.streaming):
+        whole = "parent" if not parent.streaming else "candidate"
+        raise Refused(
+            "benefit_needs_streams",
+            f"plan.benefit is {plan.benefit!r}, but the {whole} has no streaming section and speaks only when it is done: "
+            "add one to both, or choose another benefit.",
+            "plan.benefit",
+        )
 
 
 def _variant_of(spec: Spec) -> Lever | None:

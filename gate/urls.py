@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from gate import views, views_ledger, views_planning
+from gate import views, views_actions, views_ledger, views_planning
 
 urlpatterns = [
     path("", views.levers, name="levers"),
@@ -11,8 +11,9 @@ urlpatterns = [
     path("levers/new", views.new, name="new"),
     path("levers/<slug:slug>/", views.lever, name="lever"),
     path("levers/<slug:slug>/status", views.lever_status, name="lever_status"),
-    path("levers/<slug:slug>/check-again", views.check_again, name="check_again"),
-    path("levers/<slug:slug>/variant", views.link_variant, name="link_variant"),
+    path("levers/<slug:slug>/check-again", views_actions.check_again, name="check_again"),
+    path("levers/<slug:slug>/variant", views_actions.link_variant, name="link_variant"),
+    path("levers/<slug:slug>/time-root", views_actions.time_root, name="time_root"),
     path("levers/<slug:slug>/clips.csv", views.clips_csv, name="clips_csv"),
     path("levers/<slug:slug>/votes.csv", views.votes_csv, name="votes_csv"),
     path("levers/<slug:slug>/plan.json", views.plan_json, name="plan_json"),

@@ -14,16 +14,16 @@ from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods
 
-from gate import export, history, identity, lever_page, progress, register, scoring, specfile
+from gate import export, identity, lever_page, progress, register, scoring, specfile
 from gate.files import ranged
 from gate.forms import SpecForm
 from gate.models import Lever, Measurement, Scorer
 from listening.models import Invitation, Panel
 from synth import clips
 from synth import configuration as schema
-from synth.models import Leased, Preflight, Render, RenderGroup, Worker
+from synth.models import Leased, Render, RenderGroup, Worker
 
 ENTRY_SALT, ENTRY_AGE = "first-run", 24 * 3600
 
@@ -115,14 +115,14 @@ def new(request: HttpRequest) -> HttpResponse:
     return render(request, "gate/new.html", {"form": form}, status=422 if form.errors else 200)
 
 
-def _lever(slug: str) -> Lever:
+def lever_or_404(slug: str) -> Lever:
     return get_object_or_404(Lever.objects.select_related("parent", "candidate", "draw", "study", "corpus"), slug=slug)
 
 
 @login_required
 @require_GET
 def lever(request: HttpRequest, slug: str) -> HttpResponse:
-    found = _lever(slug)
+    found = lever_or_404(slug)
     return render(request, "gate/lever.html", lever_page.whole(found))
 
 
@@ -130,40 +130,11 @@ def lever(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def lever_status(request: HttpRequest, slug: str) -> HttpResponse:
     """The part of the page that moves; when the state changed, the whole page is loaded again."""
-    found = _lever(slug)
+    found = lever_or_404(slug)
     response = render(request, "gate/_status.html", lever_page.status(found))
     if request.GET.get("state") not in (None, found.state):
         response["HX-Refresh"] = "true"
     return response
-
-
-@login_required
-@require_POST
-def check_again(request: HttpRequest, slug: str) -> HttpResponse:
-    found = _lever(slug)
-    if found.state == Lever.State.CHECKING:
-        known = Preflight.objects.filter(configuration=found.candidate).first()
-        device_class = (known.report if known else {}).get("device_class", "")
-        for configuration in (found.parent, found.candidate):
-            register.want_preflight(configuration, found.corpus.language, again=True, device_class=device_class)
-        Lever.objects.filter(pk=found.pk, state=Lever.State.CHECKING).update(problem="")
-        history.note(found, "checked again on a worker", request.user)
-        register.bell.ring_after_commit()
-    return redirect("lever", slug=slug)
-
-
-@login_required
-@require_POST
-def link_variant(request: HttpRequest, slug: str) -> HttpResponse:
-    """Declares a lever a variant of another, while its plan is not locked."""
-    found = _lever(slug)
-    other = get_object_or_404(Lever, slug=request.POST.get("of", ""))
-    if found.plan is not None or other.pk == found.pk:
-        text = "The plan is locked: what it is a variant of can't be said afterwards." if found.plan else "A lever is no variant of itself."
-        return render(request, "gate/problem.html", {"title": "Not linked", "text": text}, status=409)
-    Lever.objects.filter(pk=found.pk, state=Lever.State.CHECKING).update(variant_of=other)
-    history.note(found, f"declared a variant of {other.slug}", request.user)
-    return redirect("lever", slug=slug)
 
 
 def _file(text: str, name: str, kind: str) -> HttpResponse:
@@ -174,7 +145,7 @@ def _file(text: str, name: str, kind: str) -> HttpResponse:
 @require_GET
 def clips_csv(request: HttpRequest, slug: str) -> HttpResponse:
     try:
-        return _file(export.clips_csv(_lever(slug)), f"{slug}-clips.csv", "text/csv")
+        return _file(export.clips_csv(lever_or_404(slug)), f"{slug}-clips.csv", "text/csv")
     except export.Sealed as error:
         return render(request, "gate/problem.html", {"title": "Still sealed", "text": str(error)}, status=409)
 
@@ -183,7 +154,7 @@ def clips_csv(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def votes_csv(request: HttpRequest, slug: str) -> HttpResponse:
     try:
-        return _file(export.votes_csv(_lever(slug)), f"{slug}-votes.csv", "text/csv")
+        return _file(export.votes_csv(lever_or_404(slug)), f"{slug}-votes.csv", "text/csv")
     except export.Sealed as error:
         return render(request, "gate/problem.html", {"title": "Still sealed", "text": str(error)}, status=409)
 
@@ -191,7 +162,7 @@ def votes_csv(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_GET
 def plan_json(request: HttpRequest, slug: str) -> HttpResponse:
-    plan = _lever(slug).plan
+    plan = lever_or_404(slug).plan
     if plan is None:
         raise Http404("The plan is not locked yet.")
     return _file(json.dumps(plan.body, indent=2, sort_keys=True), f"{slug}-plan.json", "application/json")
@@ -201,7 +172,7 @@ def plan_json(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def clip(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """A clip of this lever, once the automatic look has read it; ranges are honoured, as Safari needs."""
-    found = _lever(slug)
+    found = lever_or_404(slug)
     if not (found.draw and export.clips_unsealed(found)):
         raise Http404
     render_ = Render.objects.filter(draw_key=found.draw.key, configuration__in=list(identity.arms(found)), clip=pk).first()

@@ -77,6 +77,9 @@ class Leased(models.Model):
     error = models.TextField(blank=True)
     settled_at = models.DateTimeField(null=True, blank=True)
 
+    #: States in which nothing more will come.
+    SETTLED = (State.DONE, State.FAILED)
+
     class Meta:
         abstract = True
 

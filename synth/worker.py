@@ -134,7 +134,7 @@ class Bench:
 
     def _preflight(self, unit: dict[str, Any]) -> dict[str, Any]:
         child = self._fresh(unit["configuration"], unit["digest"])
-        report = dict(child.report)
+        report = child.report | {"tensors": child.tensors()}
         text = SAMPLES.get(unit["language"])
         if text:
             clip = child.clip({"id": 0, "text": text, "language": unit["language"], "seed": 1, "out": str(self.scratch)})
@@ -194,5 +194,6 @@ class Bench:
             raise ChildFailed(f"a timed clip failed: {clip['error']}")
         return {
             "sentence": sentence["sentence"], "wall_s": clip["figures"]["wall_s"], "audio_s": clip["figures"]["audio_s"],
-            "pcm_sha256": clip["pcm_sha256"], "peak_memory_bytes": clip["figures"].get("peak_memory_bytes"),
+            "pcm_sha256": clip["pcm_sha256"],
+            **{name: clip["figures"].get(name) for name in ("peak_memory_bytes", "first_audio_s", "arrivals_s", "durations_s")},
         }  # fmt: skip

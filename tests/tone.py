@@ -1,7 +1,8 @@
 """An engine for tests: tones instead of speech, loaded through the extension point any user's engine would use.
 
 Its `sampling.extra` says how it behaves: crash_on, hang_on, empty_on, raise_on (a word of the text), slow_s (seconds a clip),
-detune (a factor on the pitch), noise (another hash each time), mute, memory_mb (what it says its peak memory was).
+detune (a factor on the pitch), noise (another hash each time), mute, memory_mb (what it says its peak memory was),
+chunks (pieces the sound comes in) and chunk_s (seconds each takes).
 """
 
 import os
@@ -39,4 +40,7 @@ class Tone:
         t = np.arange(int(RATE * (0.4 + 0.02 * len(text)))) / RATE
         pitch = (200 + zlib.crc32(text.encode()) % 200) * self.how.get("detune", 1.0)
         wave = 0.2 * np.sin(2 * np.pi * pitch * t) + 0.01 * random.standard_normal(len(t))
-        yield Chunk((0 * wave if self.how.get("mute") else wave).astype(np.float32), RATE, len(text))
+        sound = (0 * wave if self.how.get("mute") else wave).astype(np.float32)
+        for part in np.array_split(sound, self.how.get("chunks", 1)):
+            time.sleep(self.how.get("chunk_s", 0))
+            yield Chunk(part, RATE, len(text))

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gate.metrics import pauses, resample
+from gate.metrics import resample
+from synth import pauses
 
 SHORTEST_S = 0.1
 #: Whisper reads windows of 30 s. A window that is nearly empty invites invented text, so a longer clip is cut into even pieces.

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gate.metrics import asr, cer, defects, dnsmos, level, pauses, transcript
+from gate.metrics import asr, cer, defects, dnsmos, level, transcript
+from synth import pauses
 
 VERSION = "battery-2"
 FLOOR_DNSMOS = 1.0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gate.metrics import pauses
+from synth import pauses
 
 IDENTITY = "defects-1"
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gate.metrics import level, pauses, resample
+from gate.metrics import level, resample
+from synth import pauses
 
 RATE = resample.RATE
 WINDOW = 144160  # 9.01 s

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from gate.metrics import pauses
+from synth import pauses
 
 IDENTITY = "level-1"
 TARGET_DBFS = -26.0

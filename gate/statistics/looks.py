@@ -29,6 +29,23 @@ def boundaries(fractions: Sequence[float], alpha: float = 0.025) -> list[float]:
     return list(_boundaries(tuple(float(f) for f in fractions), alpha))
 
 
+def tails(fractions: Sequence[float], alpha: float = 0.025) -> list[float]:
+    """One-sided error of the interval read at each look, so that all of them together keep `alpha`."""
+    return [float(ndtr(-z)) for z in boundaries(fractions, alpha)] if len(fractions) > 1 else [alpha]
+
+
+def chance_to_pass(z: float, fraction: float, last_z: float, planned_z: float) -> float:
+    """Chance that the last look will pass, seen from this one: the larger of two views, so that nobody is sent home too early.
+
+    Args: z, distance from the margin in standard errors now; fraction of the information that is in, below 1; last_z, what the last
+    look must exceed; planned_z, the distance it will have if nothing is wrong. The first view goes on as it went, the second as planned.
+    Stopping on it needs no adjustment: it can only take acceptances away.
+    """
+    rest = 1.0 - fraction
+    drifts = (z / math.sqrt(fraction), planned_z)
+    return max(float(ndtr((z * math.sqrt(fraction) + drift * rest - last_z) / math.sqrt(rest))) for drift in drifts)
+
+
 @lru_cache(maxsize=64)
 def _boundaries(fractions: tuple[float, ...], alpha: float) -> tuple[float, ...]:
     result: list[float] = []

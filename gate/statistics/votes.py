@@ -15,7 +15,7 @@ from gate.statistics.results import Interval
 
 @dataclass(frozen=True)
 class NetPreference(Interval):
-    """P(candidate preferred) - P(parent preferred), "same" counted as no preference; in [-1, 1]."""
+    """P(candidate preferred) - P(parent preferred), "same" counted as no preference; in [-1, 1]. `error`: its standard error."""
 
     votes: int = 0
     raters: int = 0
@@ -24,6 +24,7 @@ class NetPreference(Interval):
     effective_sentences: float = 0.0
     df: float = math.nan
     driver: str = ""
+    error: float = math.nan
 
 
 def _codes(labels: Sequence[object] | npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
@@ -71,5 +72,7 @@ def net_preference(raters: Sequence[object], sentences: Sequence[object], scores
         below = v_r**2 / (r_eff - 1) + v_s**2 / (s_eff - 1)
         df = max(v_r + v_s - v_i, 0.0) ** 2 / below if below > 0 else 0.0
     df = max(df, min(r_eff, s_eff) - 1, 0.5)
-    half = t_quantile(df, tail) * math.sqrt(variance)
-    return NetPreference(mean, max(-1.0, mean - half), min(1.0, mean + half), n, "", n, n_raters, n_sentences, r_eff, s_eff, df, driver)
+    error = math.sqrt(variance)
+    half = t_quantile(df, tail) * error
+    lower, upper = max(-1.0, mean - half), min(1.0, mean + half)
+    return NetPreference(mean, lower, upper, n, "", n, n_raters, n_sentences, r_eff, s_eff, df, driver, error)

@@ -20,8 +20,9 @@ PROTOCOL = os.fdopen(os.dup(1), "w", buffering=1)
 os.dup2(2, 1)  # engines print
 
 import numpy as np  # noqa: E402 - after the file descriptors are arranged
+import numpy.typing as npt  # noqa: E402
 
-from synth import pcm  # noqa: E402
+from synth import pauses, pcm  # noqa: E402
 from synth.engine import protocol  # noqa: E402
 
 MOST_SEAMS = 2000
@@ -34,6 +35,13 @@ def emit(event: str, **fields: Any) -> None:
 def seams(parts: list[protocol.Chunk]) -> list[int]:
     """First sample of every chunk but the first: where a seam could click."""
     return np.cumsum([len(p.samples) for p in parts])[:-1].tolist()[:MOST_SEAMS]
+
+
+def heard_first(samples: npt.NDArray[np.float32], rate: int, first_chunk_s: float) -> dict[str, float | None]:
+    """Time to the first chunk, and to the first sound in it: the silence it begins with is waiting, too. None in a clip without sound."""
+    sound = pauses.analyse(samples, rate) if np.isfinite(samples).all() else None
+    silent = None if sound is None or sound.leading_ms is None else sound.leading_ms / 1000
+    return {"first_chunk_s": first_chunk_s, "first_audio_s": None if silent is None else first_chunk_s + silent}
 
 
 def hit_cap(engine: protocol.Engine, parts: list[protocol.Chunk]) -> bool:
@@ -49,10 +57,10 @@ def speak(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, Any]:
     """One clip: outcome, figures and the FLAC's path. A clip that raises or is empty is a result, not the end of the run."""
     begin, cpu = time.perf_counter(), time.process_time()
     parts: list[protocol.Chunk] = []
-    first = None
+    arrivals: list[float] = []
     try:
         for chunk in engine.generate(order["text"], order["language"], order["seed"]):
-            first = first if first is not None else time.perf_counter() - begin
+            arrivals.append(time.perf_counter() - begin)
             parts.append(chunk)
     except protocol.EngineRefused:
         raise
@@ -65,7 +73,8 @@ def speak(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, Any]:
     rate = parts[0].sample_rate
     figures = {
         "wall_s": wall, "cpu_s": time.process_time() - cpu, "audio_s": len(samples) / rate,
-        "rtf_wall_over_audio": wall / (len(samples) / rate), "first_chunk_s": first, "chunks": len(parts),
+        "rtf_wall_over_audio": wall / (len(samples) / rate), "chunks": len(parts), **heard_first(samples, rate, arrivals[0]),
+        "arrivals_s": [round(a, 6) for a in arrivals[:MOST_SEAMS]], "durations_s": [len(p.samples) / rate for p in parts[:MOST_SEAMS]],
         "tokens": sum(p.tokens for p in parts), "hit_cap": hit_cap(engine, parts),
         "seams": seams(parts), "sample_rate": rate, "samples": len(samples),
         "peak": float(np.nanmax(np.abs(samples))),
@@ -119,6 +128,8 @@ def main() -> None:
                 engine = factory(configuration, Path(order["models"]), order["modules"])
                 engine.report.notes["load_s"] = round(time.perf_counter() - begin, 3)
                 emit("ready", report=vars(engine.report))
+            elif order["op"] == "tensors":
+                emit("tensors", tensors=getattr(engine, "tensors", dict)())
             elif engine is not None:
                 emit("clip", **speak(engine, order))
         except protocol.EngineRefused as error:

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import os
 import platform
+import zlib
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from mlx.utils import tree_flatten
 
 from synth.engine import kokoro
 from synth.engine.levers import REGISTRY, Context, quantise
@@ -25,7 +27,7 @@ LANGUAGE_NAMES = {
                   "ru": "russian", "pt": "portuguese", "es": "spanish", "it": "italian"},
 }  # fmt: skip
 #: Sections this engine does not act on yet; accepting and ignoring them would be a lie.
-NOT_YET = ("adapter", "streaming", "batching", "compile")
+NOT_YET = ("adapter", "batching", "compile")
 
 
 def locate(model: dict[str, Any], models: Path) -> str:
@@ -154,6 +156,10 @@ class MlxEngine:
         for name in wanted:
             if name not in self.accepted:
                 raise EngineRefused(f"This model's generate() takes no {name!r}; it takes {', '.join(sorted(self.accepted))}.")
+        if configuration.get("streaming"):
+            if not {"stream", "streaming_interval"} <= self.accepted:
+                raise EngineRefused("This model does not stream: leave the section streaming out.")
+            wanted |= {"stream": True, "streaming_interval": configuration["streaming"]["interval_s"]}
         self.context.generate |= wanted
         self.token_cap = _token_cap(self.context.model, wanted.get("max_tokens"), parameters)
         self.language = voice.get("language")
@@ -179,6 +185,11 @@ class MlxEngine:
                 int(result.segment_idx),
             )
         mx.synchronize()
+
+    def tensors(self) -> dict[str, str]:
+        """A checksum of every weight: levers that change the same ones are variants of one another, perhaps."""
+        weights = dict(tree_flatten(self.context.model.parameters()))
+        return {name: f"{zlib.crc32(memoryview(value.view(mx.uint8))):08x}" for name, value in sorted(weights.items()) if value.size}
 
     def peak_memory_bytes(self) -> int:
         return mx.get_peak_memory()

@@ -105,6 +105,11 @@ class Child:
     def clip(self, order: dict[str, Any], limit_s: float = CLIP_S) -> dict[str, Any]:
         return self._ask({"op": "clip", **order}, limit_s)
 
+    def tensors(self, limit_s: float = CLIP_S) -> dict[str, str]:
+        """Name -> checksum of every weight as it stands after loading; {} from an engine that has none to show."""
+        found: dict[str, str] = self._ask({"op": "tensors"}, limit_s)["tensors"]
+        return found
+
     def _ask(self, order: dict[str, Any], limit_s: float) -> dict[str, Any]:
         """Sends one order and waits for its answer; a child that gives none, or a refusal, is ended."""
         try:

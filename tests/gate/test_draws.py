@@ -106,6 +106,32 @@ def test_too_few_fresh_sentences_are_a_refusal_that_names_the_number_left(db):
     assert lever("four", change=DETUNED, plan={"sentences": 400, "purpose": "tuning"}).pk
 
 
+def preflight(of, parent, candidate):
+    """What a worker found of the weights of both, as it reports it."""
+    from synth.models import Preflight
+
+    for configuration, tensors in ((of.parent, parent), (of.candidate, candidate)):
+        Preflight.objects.filter(configuration=configuration).update(state="done", report={"tensors": tensors})
+
+
+def test_levers_that_rework_the_same_weights_are_proposed_and_may_be_linked_late(db, signed_in):
+    corpus(count=40)
+    before = {f"layer{k}": "same" for k in range(40)}
+    one = lever("g64", change={"quantisation": [{"match": "^talker", "bits": 4, "group_size": 64}]})
+    two = lever("g32", parent=factories.tone(detune=1.5), change={"levers": [{"lever": "tests.tone:other", "a": 1, "b": 2, "c": 3}]})
+    other = lever("sampler", parent=factories.tone(detune=2.5), change={"sampling": {"extra": {"x": 1, "y": 2, "z": 3}}})
+    preflight(one, before, before | {f"layer{k}": "four bits" for k in range(20)})
+    preflight(two, before, before | {f"layer{k}": "other four bits" for k in range(1, 20)})
+    preflight(other, before, before)
+    assert lineage.proposed(two) == [(one, "changes nearly the same weights")] and lineage.proposed(other) == []
+    assert "g64</a> changes nearly the same weights" in signed_in.get("/levers/g32/").content.decode()
+    assert signed_in.post("/levers/g64/variant", {"of": "g32"}).status_code == 409  # of an earlier one only
+    assert signed_in.post("/levers/g32/variant", {"of": "g64"}).status_code == 302
+    assert signed_in.post("/levers/g32/variant", {"of": "sampler"}).status_code == 409  # a link is never taken back
+    two.refresh_from_db()
+    assert lineage.lineage(two) == {one.pk, two.pk}
+
+
 def test_a_declared_variant_shares_uses_and_a_near_copy_is_proposed(db):
     corpus(count=60)
     rules = [{"match": "^talker", "bits": 4, "group_size": 64}, {"match": "^decoder", "keep": True}]
@@ -116,7 +142,7 @@ def test_a_declared_variant_shares_uses_and_a_near_copy_is_proposed(db):
     copy = lever(
         "copy", parent=factories.tone(detune=1.5), change={"quantisation": rules, "sampling": {"extra": {}}}, plan={"sentences": 60}
     )
-    assert lineage.proposed(copy) == [one]
+    assert lineage.proposed(copy) == [(one, "is nearly the same configuration")]
     with pytest.raises(Refused, match="30 of 60 are left"):
         lever("tied", change={"quantisation": rules, "voice": {"speed": 1.2}}, plan={"sentences": 60}, variant_of="g64")
     tied = lever("tied", change={"quantisation": rules, "voice": {"speed": 1.2}}, plan={"sentences": 30}, variant_of="g64")

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from gate import advance, evidence, export, identity, lineage, lock, measured, register
+from gate import advance, evidence, export, hearing, identity, lineage, lock, measured, register
 from gate.models import AppendOnly, AuditEntry, Draw, Lever, Look, Measurement, Plan, Use
 from synth import queue
 from synth.canonical import canonical
@@ -98,7 +98,7 @@ def test_timed_blocks_show_less_memory(mac, signed_in, megabytes, expected):
     lever = settled(lever)
     assert (lever.verdict.verdict, lever.verdict.evidence) == expected
     facts = Look.objects.get(plan__lever=lever).evidence
-    assert facts["memory"]["ratio"] == pytest.approx(megabytes / 100) and facts["gain"] == ("shown" if megabytes == 90 else "absent")
+    assert facts["benefit"]["ratio"] == pytest.approx(megabytes / 100) and facts["gain"] == ("shown" if megabytes == 90 else "absent")
     assert "peak memory is" in signed_in.get("/levers/leaner/").content.decode()
 
 
@@ -377,7 +377,7 @@ def test_an_identical_change_nobody_declared_asks_no_listener(mac):
     lever = locked(mac, change={"runtime": {"cache_limit_mb": 512}})
     flow.work(mac, "render")
     advance.advance_open()
-    assert advance._open_listening(settled(lever), lock.plan_of(lever), {"speed": {}, "endpoints": [], "caps": []}) is True
+    assert hearing.open_listening(settled(lever), lock.plan_of(lever), {"look": 1, "speed": {}, "endpoints": [], "caps": []}) is True
     assert settled(lever).verdict.reasons == ["identical_undeclared"] and settled(lever).study is None
 
 

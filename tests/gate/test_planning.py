@@ -49,7 +49,7 @@ def test_the_command_says_what_a_plan_costs(capsys, tmp_path):
         ("margins: {cer: .nan}", "plan.margins.cer"),
         ("replicates: 0", "plan.replicates is 0"),
         ("- a", "mapping"),
-        ("looks: 3", "plan.looks is not a known key"),
+        ("views: 3", "plan.views is not a known key"),
     ):
         file.write_text(text)
         with pytest.raises(CommandError, match=told):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gate.metrics import defects, pauses
+from gate.metrics import defects
+from synth import pauses
 from tests.metrics.sounds import faded, speech_like
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.metrics import battery, dnsmos, level, pauses, resample
+from gate.metrics import battery, dnsmos, level, resample
+from synth import pauses
 from tests.metrics.parrot import Parrot
 from tests.metrics.sounds import speech_like
 

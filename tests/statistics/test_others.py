@@ -101,3 +101,20 @@ def test_effective_raters_count_a_busy_one_less():
 def test_boundaries_are_the_published_ones():
     assert looks.boundaries([0.2, 0.4, 0.6, 0.8, 1]) == pytest.approx([4.8769, 3.3570, 2.6803, 2.2898, 2.0310], abs=2e-4)
     assert looks.boundaries([1.0]) == pytest.approx([1.959964], abs=1e-5)
+
+
+def test_a_chance_to_pass_is_near_what_simulation_gives_and_never_below_both_views():
+    random = np.random.default_rng(3)
+    last = looks.boundaries([0.5, 1.0])[1]
+    for z, planned in ((0.2, 1.0), (1.0, 3.0), (2.0, 2.5), (-1.0, 3.0)):
+        drift = max(z / math.sqrt(0.5), planned)
+        increments = drift * 0.5 + math.sqrt(0.5) * random.standard_normal(40_000)
+        simulated = float((z * math.sqrt(0.5) + increments > last).mean())
+        assert looks.chance_to_pass(z, 0.5, last, planned) == pytest.approx(simulated, abs=0.01)
+    assert looks.chance_to_pass(-2.0, 0.5, last, 1.0) < 0.01 < looks.chance_to_pass(1.5, 0.5, last, 3.0)
+
+
+def test_levels_of_looks_spend_what_one_look_would():
+    assert looks.tails([1.0], 0.01) == [0.01]
+    found = looks.tails([0.25, 0.5, 0.75, 1.0], 0.025)
+    assert found == sorted(found) and found[-1] < 0.025 and found[0] < 1e-4

@@ -11,7 +11,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import Q
 from django.utils import timezone
 
-from gate import advance, annotations, scoring
+from gate import advance, annotations, cumulative, scoring
 from gate.models import Comparison, Judgement, Measurement, Tending
 from gate.tasks import score_batch
 from listening import pairs
@@ -66,6 +66,7 @@ class Command(BaseCommand):
         scoring.give_up_lapsed(now)
         pairs.free_lapsed(now)
         advance.advance_open()
+        cumulative.tend()
         bell.ring_all()
         bell.ring(Measurement.objects.all(), score_batch)
         annotations.ring()

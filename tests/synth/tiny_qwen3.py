@@ -1,0 +1,90 @@
+"""A tiny Qwen3-TTS checkpoint with random weights: every real class of mlx-audio, noise instead of speech.
+
+Two traps: the speech tokenizer's loader guesses convolution layouts from shapes (channels must be above 64 where the kernel
+is 1), and the prompt builder needs "assistant" to be one token.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import mlx.core as mx
+from mlx.utils import tree_flatten, tree_map_with_path
+
+CODES, HIDDEN, GROUPS = 64, 64, 16
+_LAYERS = {
+    "hidden_size": HIDDEN, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 16, "num_code_groups": GROUPS,
+}  # fmt: skip
+CONFIG = {
+    "model_type": "qwen3_tts", "tts_model_type": "custom_voice", "tts_model_size": "tiny", "sample_rate": 24000,
+    "im_start_token_id": 256, "im_end_token_id": 257, "tts_pad_token_id": 260, "tts_bos_token_id": 261, "tts_eos_token_id": 262,
+    "speaker_encoder_config": {
+        "enc_dim": HIDDEN, "enc_channels": [144, 144, 144, 144, 216], "enc_attention_channels": 72, "enc_se_channels": 72,
+        "enc_res2net_scale": 2,
+    },
+    "talker_config": {
+        **_LAYERS, "vocab_size": 1024 + CODES, "text_hidden_size": HIDDEN, "text_vocab_size": 272,
+        "code_predictor_config": {**_LAYERS, "vocab_size": CODES, "max_position_embeddings": 128},
+        "codec_pad_id": CODES + 4, "codec_bos_id": CODES + 5, "codec_eos_token_id": CODES + 6, "codec_think_id": CODES + 10,
+        "codec_nothink_id": CODES + 11, "codec_think_bos_id": CODES + 12, "codec_think_eos_id": CODES + 13,
+        "codec_language_id": {"english": CODES + 20, "hindi": CODES + 21}, "spk_id": {"ryan": CODES + 30, "vivian": CODES + 31},
+        "rope_scaling": {"interleaved": True, "mrope_section": [4, 2, 2], "rope_type": "default"},
+    },
+}  # fmt: skip
+DECODER = {
+    "latent_dim": 80, "codebook_dim": 144, "codebook_size": CODES, "decoder_dim": 288, "hidden_size": 64, "intermediate_size": 96,
+    "head_dim": 16, "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 1, "num_quantizers": GROUPS,
+    "upsample_rates": [32, 30], "upsampling_ratios": [2], "sliding_window": 72,
+}  # fmt: skip
+SETTINGS = {"temperature": 0.9, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.05, "max_new_tokens": 32}
+
+
+def _randomise(module, seed: int) -> None:
+    mx.random.seed(seed)
+
+    def draw(path, value):
+        if value.ndim == 1:
+            return mx.ones(value.shape) if "norm" in path and path.endswith("weight") else 0.02 * mx.random.normal(value.shape)
+        fan = value.shape[-1] if value.ndim == 2 else value.shape[-1] * value.shape[-2]
+        return mx.random.normal(value.shape) * (1.0 if "embed" in path else fan**-0.5)
+
+    module.update(tree_map_with_path(draw, module.parameters()))
+    mx.eval(module.parameters())
+
+
+def _text_tokenizer(folder: Path) -> None:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens([AddedToken(t, normalized=False) for t in ("<|im_start|>", "<|im_end|>", "assistant", "user")])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+
+
+def write(folder: Path) -> None:
+    """Writes the checkpoint. Call it in a process of its own: whoever imported MLX must not fork."""
+    from mlx_audio.tts.models.qwen3_tts import Model, ModelConfig, config
+    from mlx_audio.tts.models.qwen3_tts.speech_tokenizer import Qwen3TTSSpeechTokenizer
+
+    (folder / "speech_tokenizer").mkdir(parents=True, exist_ok=True)
+    model = Model(ModelConfig.from_dict(CONFIG))
+    _randomise(model, 0)
+    mx.save_safetensors(str(folder / "model.safetensors"), dict(tree_flatten(model.parameters())), metadata={"format": "mlx"})
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "generation_config.json").write_text(json.dumps(SETTINGS))
+    _text_tokenizer(folder)
+    speech = Qwen3TTSSpeechTokenizer(config.Qwen3TTSTokenizerConfig(decoder_config=config.Qwen3TTSTokenizerDecoderConfig(**DECODER)))
+    _randomise(speech, 1)
+    weights = {n: mx.zeros(w.shape) if n.endswith((".alpha", ".beta")) else w for n, w in tree_flatten(speech.parameters())}
+    mx.save_safetensors(str(folder / "speech_tokenizer" / "model.safetensors"), weights)
+    rates = {"decode_upsample_rate": 1920, "encode_downsample_rate": 1920}
+    (folder / "speech_tokenizer" / "config.json").write_text(json.dumps({"decoder_config": DECODER, **rates}))
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
