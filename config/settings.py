@@ -8,6 +8,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config import environment as env
+from config import tongues
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(env.text("EARWITNESS_VAR", str(BASE_DIR / "var"))).resolve()
@@ -96,8 +97,8 @@ LOGIN_REDIRECT_URL = "levers"
 LOGOUT_REDIRECT_URL = "login"
 
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English"), ("hi", "हिन्दी"), ("ja", "日本語")]
-LOCALE_PATHS = [BASE_DIR / "locale"]
+LANGUAGES = tongues.found(BASE_DIR / "locale")
+LOCALE_PATHS = [VAR / "locale"]  # compiled from locale/ when the application starts
 TIME_ZONE = "UTC"
 USE_TZ = True
 

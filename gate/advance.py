@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from gate import decide, evidence, history, identity, lock, measured, policy, recognisers, scoring, stages
+from gate import controls, decide, evidence, history, identity, lock, measured, policy, recognisers, scoring, stages
 from gate.hearing import heard, open_listening
 from gate.lock import plan_of
 from gate.models import Lever, Look, Measurement
 from gate.moves import Elsewhere, judge, keep_look, log, look_closer, move, trouble
 from gate.timing import against_parent
 from synth import bell
-from synth.configuration import difference, sections
+from synth.configuration import Refused, difference, sections
 from synth.models import Leased, Preflight, RenderGroup
 
 State = Lever.State
@@ -38,6 +39,8 @@ def advance_open() -> None:
     for pk in Lever.objects.exclude(state=State.SETTLED).values_list("pk", flat=True):
         try:
             advance(pk)
+        except Refused as error:  # what was fresh at registration may have been spent meanwhile
+            trouble(Lever.objects.get(pk=pk), error.message)
         except Exception as error:  # noqa: BLE001 - shown on its page, logged with its trace; the next round tries again
             log.exception("lever %s could not be advanced", pk)
             trouble(Lever.objects.get(pk=pk), f"This lever can't go on: {type(error).__name__}: {error}"[:500])
@@ -106,7 +109,12 @@ def groups_of(lever: Lever):
     mine = RenderGroup.objects.filter(
         draw_key=lever.draw.key, configuration__in=list(identity.arms(lever)), place__lt=len(stages.covered(lever))
     )
-    return mine if lever.wanted["claims_identical"] else mine.filter(renders__repetition=0).distinct()
+    own = (
+        mine
+        if lever.wanted["claims_identical"]
+        else mine.filter(renders__repetition=0, renders__replicate__lt=plan_of(lever).replicates).distinct()
+    )
+    return RenderGroup.objects.filter(Q(pk__in=own.values("pk")) | Q(pk__in=controls.groups(lever, plan_of(lever)).values("pk")))
 
 
 def _rendered(lever: Lever) -> bool:

@@ -41,7 +41,8 @@ def amend(lever: Lever, mapping: Any, note: str, user: Any = None) -> Plan:
         if plan == before:
             raise Refused("amendment_empty", "The amendment changes nothing.", "plan")
         policy.check_reach(plan, len(row.draw.order))
-        more = plan.model_copy(update={"closes_after_days": before.closes_after_days}) != before
+        later = plan.closes_after_days >= before.closes_after_days
+        more = not later or plan.model_copy(update={"closes_after_days": before.closes_after_days}) != before
         closes = Plan.objects.get(lever=row, number=1).locked_at + timedelta(days=plan.closes_after_days)
         body = old.body | plan.model_dump(mode="json") | {
             "closes_at": closes.isoformat(), "amends": old.digest, "amended": bool(old.body.get("amended")) or more, "note": note[:300],

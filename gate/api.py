@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Body, NinjaAPI
 from ninja.errors import ValidationError
 
-from gate import cumulative, register, tokens
+from gate import cumulative, register, standing, tokens
 from gate.models import Lever
 from gate.reasons import explain
 from synth import queue
@@ -43,6 +43,7 @@ def summary(lever: Lever) -> dict:
     return {
         "lever": lever.slug, "state": lever.state, "problem": lever.problem, "verdict": verdict.verdict if verdict else None,
         "evidence": verdict.evidence if verdict else "",
+        "fallen": [{"code": code, "text": explain(code)[0]} for code in standing.why_not(lever)],
         "reasons": [{"code": code, "text": explain(code)[0]} for code in verdict.reasons] if verdict else [],
     }  # fmt: skip
 

@@ -48,14 +48,14 @@ def _rows(data: bytes, name: str) -> Iterable[tuple[int, str, list[str]]]:
         raise Refused("corpus_not_utf8", f"{name}, line {line}: it is not UTF-8 text; save the file as UTF-8.", "corpus") from error
     kind = Path(name).suffix.lower()
     if kind == ".jsonl":
-        for number, line in enumerate(content.splitlines(), 1):
+        for number, line in enumerate(_lines(content), 1):
             if not line.strip():
                 yield number, "", []  # refused where every kind's empty lines are
                 continue
             try:
                 found = json.loads(line)
                 text, refs = found["text"], found.get("spoken_refs", [])
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 raise Refused("corpus_line", f'{name}, line {number} is not an object with "text".', "corpus") from error
             yield number, text, refs
     elif kind == ".csv":
@@ -66,13 +66,35 @@ def _rows(data: bytes, name: str) -> Iterable[tuple[int, str, list[str]]]:
                 f"{name}, line 1: a CSV file needs a header with a column `text` (and `spoken_refs`, split by |).",
                 "corpus",
             )
-        for row in reader:
-            yield reader.line_num, row["text"] or "", [r for r in (row.get("spoken_refs") or "").split("|") if r.strip()]
+        yield from _csv_rows(reader, name)
     elif kind == ".txt":
-        for number, line in enumerate(content.splitlines(), 1):
+        for number, line in enumerate(_lines(content), 1):
             yield number, line, []
     else:
         raise Refused("corpus_format", f"{name}: write a corpus as .txt (a sentence a line), .csv or .jsonl.", "corpus")
+
+
+def _lines(content: str) -> list[str]:
+    """Lines as an editor counts them: other separators that Unicode knows may stand inside a sentence."""
+    return content.replace("\r\n", "\n").removesuffix("\n").split("\n") if content else []
+
+
+def _csv_rows(reader: csv.DictReader[str], name: str) -> Iterable[tuple[int, str, list[str]]]:
+    number = reader.line_num
+    try:
+        for row in reader:
+            if reader.line_num > number + 1 and not any("\n" in (v or "") for v in row.values() if isinstance(v, str)):
+                yield number + 1, "", []  # the reader passes over empty lines without a word
+            number = reader.line_num
+            if None in row:
+                raise Refused(
+                    "corpus_line",
+                    f"{name}, line {number} has more cells than the header: put a text with a comma in quotation marks.",
+                    "corpus",
+                )
+            yield number, row["text"] or "", [r for r in (row.get("spoken_refs") or "").split("|") if r.strip()]
+    except csv.Error as error:
+        raise Refused("corpus_line", f"{name}, line {reader.line_num + 1} can't be read as CSV: {error}.", "corpus") from error
 
 
 def check_size(size: int, name: str) -> None:
@@ -93,6 +115,8 @@ def read(data: bytes, name: str, language: str) -> list[Line]:
             raise Refused("corpus_line", f"{name}, line {number}: text is not a text, or spoken_refs not a list of texts.", "corpus")
         if not text.strip():
             raise Refused("corpus_line", f"{name}, line {number} is empty: remove it.", "corpus")
+        if any(unicodedata.category(c) == "Cc" for c in text.strip()):
+            raise Refused("corpus_line", f"{name}, line {number} holds a control character, which nobody can speak: remove it.", "corpus")
         try:
             item = spoken(Text(text=text.strip(), spoken_refs=refs), language)
         except Refused as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from gate import history, lineage, pace, policy
+from gate import export, history, lineage, pace, policy
 from gate.models import Lever
 from gate.timing import Blocks
 from synth import bell
@@ -27,6 +27,8 @@ def against_root(lever: Lever) -> Blocks | None:
 def ask(lever: Lever, user: Any = None) -> None:
     """Has root and candidate timed in blocks of their own. Raises Refused where there is nothing to time, or it is under way."""
     blocks = against_root(lever)
+    if blocks is not None and not export.clips_unsealed(lever):
+        raise Refused("still_sealed", f"{lever.slug} is not measured yet: its speed is sealed until then. Ask again later.")
     if blocks is None:
         raise Refused("no_root_to_time", f"{lever.slug} stands on a root, or its plan is not locked: its own speed-up is the whole one.")
     with transaction.atomic():
@@ -50,7 +52,7 @@ def tend() -> None:
 def facts(lever: Lever) -> dict[str, Any] | None:
     """For a page: what is known of the speed-up over the root, or how many blocks are still to come; None where nobody asked."""
     blocks = against_root(lever)
-    if blocks is None or not (rows := blocks.rows()):
+    if blocks is None or not export.clips_unsealed(lever) or not (rows := blocks.rows()):
         return None
     found = {"root": blocks.first, "settled": blocks.settled(), "done": sum(b.state == b.State.DONE for b in rows), "of": len(rows)}
     return found | pace.measured_speed(blocks, policy.of(lever.plan.body))[1] if found["settled"] else found

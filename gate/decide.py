@@ -95,6 +95,8 @@ class Case:
     human_required: bool = False
     caps: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    #: Codes that are shown beside any verdict and change none.
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _notes(case: Case) -> tuple[str, ...]:
     if case.claims_identical:
         notes.append("not_bit_identical_full_gate_applies")
     notes += [f"{e.name}:significantly_worse" for e in case.endpoints if e.significantly_worse]
-    return tuple(notes)
+    return (*notes, *case.remarks)
 
 
 def _benefit(case: Case) -> str:

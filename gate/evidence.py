@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from gate import described, lineage, lock, measured, policy, site_policy, stages
+from gate import described, ears, lineage, lock, measured, policy, site_policy, stages
 from gate.decide import Case, Endpoint, Speed
 from gate.identity import Identity, clip_pairs, identical
 from gate.models import Lever, Look
 from gate.pace import measured_gain, measured_speed
-from gate.statistics import length, looks, rates, votes
-from gate.statistics.intervals import mean_interval, z_quantile
+from gate.statistics import length, rates
+from gate.statistics.intervals import mean_interval
 from gate.statistics.results import Interval, finite
 from gate.timing import against_parent
-from listening import pairs
 from synth.models import Clip, Preflight
 
 #: A parent that the recogniser understands no better than this leaves no room to see a candidate being worse.
@@ -64,7 +63,12 @@ def _endpoints(plan: policy.Plan, d: dict[str, Any], tail: float, prefix: str = 
     return [
         one("cer", mean_interval(d["cer"], tail), margin=m.cer),
         one("dnsmos", mean_interval(d["dnsmos"], tail), margin=m.dnsmos),
-        one("length", length.ratio_interval(d["ratio"], tail), low=1 - m.length, high=1 + m.length),
+        one(
+            "length",
+            length.ratio_interval(d["ratio"], tail),
+            low=plan.length_shift * (1 - m.length),
+            high=plan.length_shift * (1 + m.length),
+        ),
         one("level", mean_interval(d["level"], tail), low=-m.level, high=m.level),
         one("catastrophe", rates.paired_difference_upper(d["b"], d["c"], d["n"], tail), margin=m.catastrophe),
     ]
@@ -77,17 +81,19 @@ def caps(lever: Lever, plan: policy.Plan, identity: Identity) -> tuple[str, ...]
     """Why the verdict can be no better than provisional."""
     found = policy.caps(plan, site_policy.locked_under(lever.plan))
     if identity.settled:  # what is settled by hash needs no sentences, panel or margins; its speed still needs tail and blocks
-        kept = {"floor_lowered"} | ({"tail_loosened", "timing_lowered"} if plan.timed else set())
+        kept = {"floor_lowered", "speed_unmeasured"} | ({"tail_loosened", "timing_lowered"} if plan.timed else set())
         found = [cap for cap in found if cap in kept]
     elif not lever.plan.body.get("anchor") and lineage.anchor(lever) is not None:
         found.append("unanchored")
     attempt, reserved = lock.attempt_of(lever)  # not the plan's: a link to an earlier lever may have been declared since
     if max(attempt, lever.plan.body["attempt"]) > min(reserved, lever.plan.body.get("reserved", 1)):
         found.append("unreserved_attempt")
+    if lineage.shared_sentences(lever):
+        found.append("sentences_spent")
     if lever.plan.body.get("amended"):
         found.append("plan_amended")
-    below = Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk)
-    if below.exists() and not any(b.verdict and b.verdict.verdict == "accepted" for b in below):
+    below = lineage.makers(lever.parent)
+    if below and not any(b.verdict and b.verdict.verdict == "accepted" for b in below):
         found.append("parent_not_accepted")
     return tuple(found)
 
@@ -123,14 +129,18 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
         if lever.plan.body.get("anchor"):  # small losses of a stack of changes add up: the same margins hold against where it began
             found += _endpoints(plan, _differences(complete, "anchor"), tail, "anchor_")
     pace, pace_facts = measured_speed(against_parent(lever), plan) if plan.timed else (Speed(), {})
-    gain, gained = measured_gain(against_parent(lever), plan) if plan.timed and plan.benefit != "speed" else ("unknown", {})
+    gain, gained = (
+        measured_gain(against_parent(lever), plan) if plan.timed and plan.benefit in policy.READ_FROM_BLOCKS[1:] else ("unknown", {})
+    )
     means = described.arms(table)
     if (means["parent"]["cer"] or 0.0) > WEAK_CER:
         missing.append("asr_too_weak")
+    if identity.same == identity.clips > 0 and not lever.plan.body["claims_identical"]:
+        missing.append("identical_undeclared")
     endpoints = [_as_fact(e, i) for e, i in found]
     second = described.disagreement(table, plan, lever.corpus.language)
     facts = {
-        "identity": asdict(identity) | {"settled": identity.settled, "deterministic": identity.deterministic},
+        "plan": lever.plan.digest, "identity": asdict(identity) | {"settled": identity.settled, "deterministic": identity.deterministic},
         "claims_identical": lever.plan.body["claims_identical"], "missing": missing,
         "endpoints": endpoints, "arms": means, "speed": pace_facts, "benefit": gained, "gain": gain,
         "look": look + 1, "looks": len(covered), "sentences": covered[look], "tail": tail,
@@ -149,48 +159,37 @@ def automatic(lever: Lever) -> tuple[Case, dict[str, Any]]:
 def human(lever: Lever, plan: policy.Plan, look: int, final: bool) -> tuple[Case, dict[str, Any]]:
     """The case of human look `look` (from 0): the sealed automatic evidence, and the votes so far at this look's level."""
     stored = Look.objects.filter(plan=lever.plan, kind=Look.Kind.AUTOMATIC).order_by("number").last().evidence
-    cast = pairs.standing_votes(lever.study)
-    tails = looks.tails(plan.listening.looks, plan.share)
-    tail = tails[look]
-    net = votes.net_preference([v.rater for v in cast], [v.sentence for v in cast], [v.score for v in cast], tail)
-    why = _why_not(plan, net)
-    endpoint = Endpoint("preference", -net.upper, -net.lower, margin=plan.margins.preference, may_pass=not why, why_open=why)
-    fact = _as_fact(endpoint, Interval(-net.estimate if net.n else math.nan, -net.upper, -net.lower, net.n, net.reason))
-    facts = {
-        "preference": fact, "z": z_quantile(tail), "net": {k: finite(v) if isinstance(v, float) else v for k, v in asdict(net).items()},
-        "chance": None if final or why else _chance(plan, net, look, tails),
-        "counts": {name: sum(v.score == s for v in cast) for name, s in (("candidate", 1), ("same", 0), ("parent", -1))},
-        "endpoints": [*stored["endpoints"], fact],
+    endpoint, heard = ears.human(lever.study, plan, look, final)
+    net = heard["net"]
+    estimate = math.nan if net["estimate"] is None else -net["estimate"]
+    fact = _as_fact(endpoint, Interval(estimate, endpoint.lower, endpoint.upper, net["n"], net["reason"]))
+    capped = caps(lever, plan, identical(lever))  # anew: a parent may have fallen, or a variant been declared, while raters listened
+    facts = heard | {
+        "preference": fact, "endpoints": [*stored["endpoints"], fact], "caps": list(capped), "plan": lever.plan.digest,
+        "speed": stored["speed"], "benefit": stored.get("benefit", {}),
     }  # fmt: skip
-    pace = stored["speed"]
+    pace = stored["speed"] if stored["speed"].get("wall_speedup") else {}
     case = Case(
         claims_identical=stored["claims_identical"], final_look=final, endpoints=tuple(_from_fact(e) for e in stored["endpoints"]),
-        benefit=plan.benefit, gain=stored.get("gain", "unknown"), human=endpoint, human_required=True, caps=tuple(stored["caps"]),
+        benefit=plan.benefit, gain=stored.get("gain", "unknown"), human=endpoint, human_required=True, caps=capped,
         speed=Speed(
             rtf_speedup=pace["wall_speedup"] * pace["length_ratio"], wall_speedup=pace["wall_speedup"], spread=pace["residual_spread"],
             lower=pace["lower"], upper=pace["upper"],
         )
         if pace
         else Speed(),
+        remarks=_remarks(heard),
     )  # fmt: skip
     return case, facts
 
 
-def _chance(plan: policy.Plan, net: votes.NetPreference, look: int, tails: list[float]) -> float | None:
-    """Chance that the last look will pass, or None where nothing can be said."""
-    if net.reason:
-        return None
-    share, margin = plan.listening.looks[look], plan.margins.preference
-    planned = margin / (net.error * math.sqrt(share))
-    return looks.chance_to_pass((margin + net.estimate) / net.error, share, z_quantile(tails[-1]), planned)
-
-
-def _why_not(plan: policy.Plan, net: votes.NetPreference) -> str:
-    """Why the human endpoint can't pass yet, or ''."""
-    size = plan.panel
-    if net.effective_raters < size.raters or net.effective_sentences < size.sentences or net.votes < size.votes:
-        return "panel_too_small"
-    return "assay_not_met" if plan.listening.assay else ""  # no assay controls are played yet, so none can be met
+def _remarks(heard: dict[str, Any]) -> tuple[str, ...]:
+    """What a reader should know of the listening; none of it changes the verdict."""
+    known = (
+        ("panel_self_declared", heard["self_declared"]), ("exclusions_matter", heard["exclusions_matter"]),
+        ("sides_uneven", heard["sides"]["uneven"]), ("first_heard_uneven", heard["first_heard"]["uneven"]),
+    )  # fmt: skip
+    return tuple(code for code, said in known if said)
 
 
 # -- for listening ----------------------------------------------------------------------------------------------------

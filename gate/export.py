@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -90,7 +91,7 @@ def votes_csv(lever: Lever) -> str:
     names: dict[int, int] = {}
     rows = []
     for vote in (
-        Vote.objects.filter(trial__pair__study=lever.study, superseded_at=None)
+        Vote.objects.filter(trial__pair__study=lever.study, trial__pair__kind="test", superseded_at=None)
         .select_related("trial__pair__sentence")
         .order_by("cast_at", "pk")
     ):
@@ -98,7 +99,23 @@ def votes_csv(lever: Lever) -> str:
         rater = names.setdefault(trial.rater_id, len(names) + 1)
         rows.append(
             [str(vote.pk), vote.cast_at.isoformat(), rater, trial.pair.sentence.text, "right" if trial.tested_side else "left",
-             vote.choice, vote.score, vote.log.get("seconds"), vote.log.get("switches")]
+             vote.choice, vote.score, vote.strength, json.dumps(vote.tags, ensure_ascii=False), vote.log.get("seconds"),
+             vote.log.get("switches"), vote.log.get("first"), vote.log.get("doubt"), vote.build]
         )  # fmt: skip
-    header = ["vote", "cast_at", "rater", "sentence", "candidate_side", "choice", "score", "seconds", "switches"]
+    header = [
+        "vote",
+        "cast_at",
+        "rater",
+        "sentence",
+        "candidate_side",
+        "choice",
+        "score",
+        "strength",
+        "tags",
+        "seconds",
+        "switches",
+        "first_heard",
+        "doubt",
+        "build",
+    ]
     return _csv(header, rows)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import decide, evidence, history, policy
+from gate import controls, decide, evidence, history, policy
 from gate.lock import plan_of
 from gate.models import Lever, Look
 from gate.moves import Elsewhere, judge, keep_look, look_closer, move
 from listening import pairs
+from listening.models import Pair
 
 State = Lever.State
 
@@ -23,20 +24,31 @@ def open_listening(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
             look = keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts)
             judge(lever, look, decide.Decision(decide.INCONCLUSIVE, ("identical_undeclared",)))
         return True
-    prepared = pairs.prepare(by_sentence)  # reads sound: outside of the transaction
+    if not policy.reaches_panel(plan, len(by_sentence)):  # too many pairs are the same sound, or were not made
+        with transaction.atomic():
+            move(lever, State.SETTLED)
+            judge(
+                lever,
+                keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts),
+                decide.Decision(decide.INCONCLUSIVE, ("preference:panel_too_small",)),
+            )
+        return True
+    # Reads and writes sound: outside of the transaction.
+    prepared = [pairs.prepared(*found) for found in by_sentence]
+    known = controls.pairs(lever, plan)
     sample = evidence.sample_clip(lever)
     with transaction.atomic():
         move(lever, State.LISTENING)
         keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts)
-        study = pairs.open_study(lever.corpus.language, plan.listening.votes_per_pair, prepared, sample)
+        study = pairs.open_study(lever.corpus.language, plan.listening.votes_per_pair, [*prepared, *known], sample)
         Lever.objects.filter(pk=lever.pk).update(study=study)
         look_closer(lever)
-        history.note(lever, f"measured and within its margins; {len(prepared)} pairs wait for listeners")
+        history.note(lever, f"measured and within its margins; {len(prepared)} pairs wait for listeners, {len(known)} controls among them")
     return True
 
 
 def planned_votes(lever: Lever, plan: policy.Plan) -> int:
-    return lever.study.pairs.count() * plan.listening.votes_per_pair
+    return lever.study.pairs.filter(kind=Pair.Kind.TEST).count() * plan.listening.votes_per_pair
 
 
 def heard(lever: Lever) -> bool:

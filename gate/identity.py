@@ -14,7 +14,7 @@ from synth.models import Clip, Configuration, Render, Sentence
 def _renders(lever: Lever, configurations: Iterable[int], repetition: int):
     return (
         Render.objects.filter(draw_key=lever.draw.key, configuration__in=configurations, repetition=repetition)
-        .filter(sentence__in=[s.pk for s in stages.covered(lever)])
+        .filter(sentence__in=[s.pk for s in stages.covered(lever)], replicate__lt=lever.plan.body["replicates"])
         .select_related("clip", "sentence", "group")
         .order_by("sentence_id", "replicate", "configuration_id")
     )

@@ -25,13 +25,32 @@ def evidence(found: Lever) -> dict:
     looks = list(Look.objects.filter(plan__lever=found).order_by("pk"))
     if not looks:
         return {"looks": []}
-    newest, first = looks[-1].evidence, looks[0].evidence
+    if not export.clips_unsealed(found):
+        return {"looks": []}
+    newest, first = looks[-1].evidence, [look for look in looks if look.kind == Look.Kind.AUTOMATIC][-1].evidence
     facts = newest["endpoints"]
     return {
-        "looks": looks, "facts": first, "newest": newest, "peculiar": peculiar(first["arms"]),
+        "looks": looks, "facts": first, "newest": newest, "defects": _defects(newest.get("defects", [])),
+        "peculiar": peculiar(first["arms"]),
+        "confidence": round(100 * (1 - newest.get("tail", found.plan.body["tail"])), 2),
         "lengthened": _lengthened(first.get("length_parts", [])),
         "endpoints": [{"fact": f, "chart": charts.interval(f), "shown": charts.shown(f)} for f in facts],
     }  # fmt: skip
+
+
+def _defects(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Each sentence in parts: plain text, and words that listeners pointed at with how many did."""
+    out = []
+    for row in rows:
+        parts, at = [], 0
+        for word in row["words"]:
+            if word["start"] < at:
+                continue  # it overlaps one that is marked already
+            parts.append({"text": row["sentence"][at : word["start"]], "parent": None})
+            parts.append({"text": row["sentence"][word["start"] : word["end"]], "parent": word["parent"], "candidate": word["candidate"]})
+            at = word["end"]
+        out.append([*parts, {"text": row["sentence"][at:], "parent": None}])
+    return out
 
 
 def _sentences(found: Lever) -> list[dict]:
@@ -78,6 +97,6 @@ def whole(found: Lever) -> dict[str, Any]:
         "comparisons": annotations.comparisons(found) if unsealed else [],
         "judgements": annotations.judgements(found) if unsealed else [],
         "kin": kin, "stock": _stock(found), "proposed": lineage.proposed(found) if found.variant_of is None else [],
-        "root_speed": cumulative.facts(found), "may_time_root": cumulative.against_root(found) is not None,
+        "root_speed": cumulative.facts(found), "may_time_root": unsealed and cumulative.against_root(found) is not None,
         "votes_open": found.study is not None and verdict is not None,
     }  # fmt: skip

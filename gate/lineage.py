@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from gate.models import Lever
+from gate.models import Lever, Plan, Use
 from synth.configuration import difference, sections
 from synth.models import Configuration, Preflight
 
@@ -24,12 +24,13 @@ def touched(lever: Lever) -> tuple[str, ...]:
 
 
 def lineage(lever: Lever) -> set[int]:
-    """Primary keys of the lever, its variants - declared, or the same section changed on the same parent - and theirs."""
+    """Primary keys of the lever, its variants - declared, or a same section changed on the same parent - and theirs."""
     levers = list(Lever.objects.select_related("parent", "candidate"))
     links: dict[int, set[int]] = defaultdict(set)
-    alike: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
+    alike: dict[tuple[int, str], list[int]] = defaultdict(list)
     for other in levers:
-        alike[other.parent_id, touched(other)].append(other.pk)
+        for section in touched(other):  # one that changes something besides is no less a further attempt
+            alike[other.parent_id, section].append(other.pk)
         if other.variant_of_id:
             links[other.pk].add(other.variant_of_id)
             links[other.variant_of_id].add(other.pk)
@@ -64,12 +65,35 @@ def anchor(lever: Lever) -> Configuration | None:
     configuration, seen = lever.parent, set()
     while configuration.pk not in seen:
         seen.add(configuration.pk)
-        makers = list(Lever.objects.filter(candidate=configuration).exclude(pk=lever.pk).select_related("parent").order_by("-pk"))
-        heard = any(m.verdict and (m.verdict.verdict, m.verdict.evidence) == ("accepted", "heard") for m in makers)
-        if heard or not makers:
+        made_by = makers(configuration)
+        heard = any(m.verdict and (m.verdict.verdict, m.verdict.evidence) == ("accepted", "heard") for m in made_by)
+        if heard or not made_by:
             break
-        configuration = makers[0].parent
-    return None if configuration.pk == lever.parent_id else configuration
+        configuration = made_by[0].parent
+    return None if configuration.pk in (lever.parent_id, lever.candidate_id) else configuration
+
+
+def makers(configuration: Configuration) -> list[Lever]:
+    """Levers that made this configuration, the newest first; one that only goes back to it made nothing."""
+    found = []
+    for maker in Lever.objects.filter(candidate=configuration).select_related("parent").order_by("-pk"):
+        grown = {configuration.pk}
+        for candidate, parent in Lever.objects.filter(pk__lt=maker.pk).order_by("pk").values_list("candidate_id", "parent_id"):
+            if parent in grown:
+                grown.add(candidate)
+        if maker.parent_id not in grown:
+            found.append(maker)
+    return found
+
+
+def shared_sentences(lever: Lever) -> int:
+    """Sentences of the lever's draw that its lineage had spent in another draw before: possible only for variants linked late."""
+    first = Plan.objects.filter(lever=lever, number=1).first()
+    if first is None or lever.draw is None or lever.draw.purpose == "tuning":
+        return 0
+    mine = Use.objects.filter(lever=lever).values("sentence")
+    earlier = Use.objects.filter(lever__in=lineage(lever), at__lt=first.locked_at, sentence__in=mine).exclude(draw=lever.draw)
+    return earlier.values("sentence").distinct().count()
 
 
 def of_root(configuration: Configuration) -> set[int]:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from gate import draws, history, identity, ledger, lineage, policy, site_policy, stages
-from gate.models import Battery, Draw, Lever, Plan, Use
+from gate import controls, draws, history, identity, ledger, lineage, policy, site_policy, stages
+from gate.models import Battery, Corpus, Draw, Lever, Plan, Use
 from synth import bell
 from synth.canonical import digest_of
 from synth.models import Configuration, Render, RenderGroup, Sentence, seed_of
 
 DETERMINISM_CLIPS = 10
+
+
+def list_digest(digests: list[str]) -> str:
+    """Names a list of sentences, order included."""
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def _draw(lever: Lever, plan: policy.Plan) -> Draw:
@@ -30,10 +37,14 @@ def _draw(lever: Lever, plan: policy.Plan) -> Draw:
     digests = [s.digest for s in draws.draw(found.fresh, draws.check(found, plan), salt)]
     try:
         with transaction.atomic():
-            return Draw.objects.create(
+            made = Draw.objects.create(
                 key=lever.campaign, corpus=lever.corpus, purpose=plan.purpose, salt=salt, order=digests,
-                list_sha256=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
+                list_sha256=list_digest(digests),
             )  # fmt: skip
+            for member in together:  # spent for all of the campaign at once: nobody else of their kin may draw them meanwhile
+                for sentence in made.sentences():
+                    Use.objects.create(draw=made, lever=member, sentence=sentence, purpose=made.purpose)
+            return made
     except IntegrityError:
         return Draw.objects.get(key=lever.campaign)
 
@@ -44,9 +55,11 @@ def plan_of(lever: Lever) -> policy.Plan:
 
 
 def _earlier(lever: Lever) -> list[Plan]:
-    """Plans of the lineage's earlier levers, whatever their campaign but this one; the oldest first."""
-    kin = Lever.objects.filter(pk__in=lineage.lineage(lever), pk__lt=lever.pk).exclude(campaign=lever.campaign)
-    return list(Plan.objects.filter(lever__in=kin, number=1).order_by("locked_at", "pk"))
+    """Plans of the lineage that were locked before this one's, whatever their campaign but this one; the oldest first."""
+    kin = Lever.objects.filter(pk__in=lineage.lineage(lever)).exclude(campaign=lever.campaign)
+    plans = Plan.objects.filter(lever__in=kin, number=1).order_by("locked_at", "pk")
+    mine = Plan.objects.filter(lever=lever, number=1).first()  # it is the order of locking that counts: before it nothing can be known
+    return list(plans.filter(Q(locked_at__lt=mine.locked_at) | Q(locked_at=mine.locked_at, pk__lt=mine.pk)) if mine else plans)
 
 
 def attempt_of(lever: Lever) -> tuple[int, int]:
@@ -59,6 +72,7 @@ def attempt_of(lever: Lever) -> tuple[int, int]:
 
 def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -> None:
     """Plan, draw, uses and renders; call it inside the transaction that moves the lever. The jobs go out after commit."""
+    Corpus.objects.select_for_update().get(pk=lever.corpus_id)  # who draws from a corpus, and is whose further attempt, goes in turn
     plan = plan_of(lever)
     attempt, reserved = attempt_of(lever)
     in_force = site_policy.newest()
@@ -81,9 +95,8 @@ def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -
     lever.draw = draw
     ledger.plan_locked(lever, locked)
     sentences = draw.sentences()
-    for sentence in sentences:
-        Use.objects.create(draw=draw, lever=lever, sentence=sentence, purpose=draw.purpose)
     ask_for_clips(lever, plan, 0)
+    controls.ask_for_clips(lever, plan, want_render)
     if lever.wanted["claims_identical"]:
         for place, sentence in enumerate(sentences[:DETERMINISM_CLIPS]):
             _render(draw, lever.parent, sentence, place, 0, 1, device_class)
@@ -108,8 +121,19 @@ def _render(draw: Draw, configuration, sentence: Sentence, place: int, replicate
     identity = {
         "draw_key": draw.key, "configuration": configuration, "sentence": sentence, "replicate": replicate, "repetition": repetition,
     }  # fmt: skip
+    seed = seed_of(draw.key, sentence.digest, replicate, ":another" if repetition == 2 else "")
+    want_render(identity, seed, place, device_class)
+
+
+def want_render(identity: dict[str, Any], seed: int, place: int, device_class: str) -> None:
+    """A render of its own group, unless somebody asked for it already, or does at this moment."""
     if Render.objects.filter(**identity).exists():
         return
-    seed = seed_of(draw.key, sentence.digest, replicate, ":another" if repetition == 2 else "")
-    group = RenderGroup.objects.create(configuration=configuration, draw_key=draw.key, place=place, device_class=device_class)
-    Render.objects.create(group=group, seed=seed, **identity)
+    try:
+        with transaction.atomic():
+            group = RenderGroup.objects.create(
+                configuration=identity["configuration"], draw_key=identity["draw_key"], place=place, device_class=device_class
+            )
+            Render.objects.create(group=group, seed=seed, **identity)
+    except IntegrityError:
+        return

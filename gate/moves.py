@@ -45,6 +45,8 @@ def look_closer(lever: Lever) -> None:
 
 
 def keep_look(lever: Lever, kind: str, number: int, facts: dict) -> Look:
+    if lever.plan.digest != facts.get("plan", lever.plan.digest):  # it was amended while the evidence was read
+        raise Elsewhere
     return Look.objects.create(plan=lever.plan, kind=kind, number=number, evidence=facts, evidence_sha256=digest_of(facts))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gate import recognisers
+from listening.schedule import FOR_ASSAY
 from synth.configuration import Refused, refusal
 
 
@@ -54,6 +55,8 @@ class Listening(Part):
     looks: list[float] = Field([0.25, 0.5, 0.75, 1.0], description="Shares of the planned votes at which they are read.")
     futility: float = Field(0.05, ge=0, le=0.5, description="Listening stops when the chance to pass at the last look is below this.")
     assay: bool = Field(True, description="Whether the panel must show that it hears a calibrated damage.")
+    assay_q_db: float = Field(15.0, ge=0, le=40, description="That damage: signal to modulated noise (ITU-T P.810), dB.")
+    controls: int = Field(22, ge=0, le=22, description="Sentences spoken for controls: obvious, identical, moderate, instructed, practice.")
 
     @field_validator("looks")
     @classmethod
@@ -61,8 +64,19 @@ class Listening(Part):
         return rising(value)
 
 
+class Screening(Part):
+    """When a rater's votes don't count; with less to go by than these numbers they do. Never a matter of direction or agreement."""
+
+    catches: int = Field(5, ge=2)
+    catch_share: float = Field(0.8, gt=0, le=1)
+    side_votes: int = Field(20, ge=10)
+    side_p: float = Field(0.001, gt=0, lt=0.05)
+    listened_votes: int = Field(10, ge=2)
+    unheard_share: float = Field(0.2, ge=0, le=1)
+
+
 class Timing(Part):
-    blocks: int = Field(3, ge=2, le=12)
+    blocks: int = Field(3, ge=0, le=12, description="0 only where the benefit is not read from them; the verdict is then provisional.")
     sentences: int = Field(20, ge=2, le=500)
 
 
@@ -71,6 +85,7 @@ class Plan(Part):
 
     benefit: Literal["speed", "memory", "first_audio", "streaming", "quality", "none"] = "speed"
     margins: Margins = Margins()
+    length_shift: float = Field(1.0, gt=0.2, lt=5, description="A change of length that is meant: candidate over parent.")
     tail: float = Field(0.025, gt=0, lt=0.5)
     sentences: int | None = Field(None, ge=2, description="How many to draw; all when empty.")
     replicates: int = Field(1, ge=1, le=20)
@@ -78,6 +93,7 @@ class Plan(Part):
     floor: Floor = Floor()
     panel: PanelSize = PanelSize()
     listening: Listening = Listening()
+    screening: Screening = Screening()
     timing: Timing = Timing()
     purpose: Literal["confirmation", "tuning"] = "confirmation"
     attempts: int = Field(1, ge=1, le=5, description="Attempts of the lineage that share the error rate, this one included.")
@@ -87,8 +103,8 @@ class Plan(Part):
 
     @property
     def timed(self) -> bool:
-        """Whether its benefit is read from timed blocks."""
-        return self.benefit in ("speed", "memory", "first_audio", "streaming")
+        """Whether it has timed blocks: for its benefit, or at least to show that it costs no speed."""
+        return self.timing.blocks > 0
 
     @property
     def share(self) -> float:
@@ -109,6 +125,8 @@ class Plan(Part):
 
 
 POLICY = Plan()
+#: Benefits that timed blocks show; the others need them only to show that no speed is lost.
+READ_FROM_BLOCKS = ("speed", "memory", "first_audio", "streaming")
 
 
 def parse(mapping: Any) -> Plan:
@@ -128,7 +146,26 @@ def of(mapping: dict[str, Any]) -> Plan:
 
 def check_reach(plan: Plan, drawn: int) -> None:
     """Refuses looks without sentences, and a listening test that could never pass: raters' time is too scarce for it. Raises Refused."""
-    heard, first = plan.listening, round(plan.looks[0] * drawn)
+    heard, counts = plan.listening, [round(share * drawn) for share in plan.looks]
+    first = counts[0]
+    if plan.timing.blocks == 1 or (plan.benefit in READ_FROM_BLOCKS and not plan.timed):
+        raise Refused(
+            "benefit_needs_blocks",
+            f"plan.timing.blocks is {plan.timing.blocks}: a run-to-run spread takes two or more"
+            + (f", and {plan.benefit!r} is read from them." if plan.benefit in READ_FROM_BLOCKS else ", or none at all."),
+            "plan.timing.blocks",
+        )
+    if plan.length_shift != 1 and not heard.required:
+        raise Refused(
+            "shift_needs_listeners",
+            "plan.length_shift says that the length changes on purpose, which only listeners can approve: set plan.listening.required "
+            "to true.",
+            "plan.length_shift",
+        )
+    if len(set(counts)) < len(counts):
+        raise Refused(
+            "look_too_small", f"Two of plan.looks cover the same number of {drawn} sentences: put them further apart.", "plan.looks"
+        )
     if first < 2:
         raise Refused(
             "look_too_small",
@@ -143,22 +180,27 @@ def check_reach(plan: Plan, drawn: int) -> None:
                 "plan.benefit",
             )
         return
-    if heard.assay:
+    if heard.assay and heard.controls < FOR_ASSAY:
         raise Refused(
             "assay_unavailable",
-            "plan.listening.assay is on, but this version plays no assay controls, so votes could only reject: set it to false "
-            "(the verdict is then at best provisional), or plan.listening.required to false.",
-            "plan.listening.assay",
+            f"plan.listening.assay is on and plan.listening.controls is {heard.controls}: {FOR_ASSAY} make a proof that the panel hears a "
+            "damage; ask for more, or set assay to false (the verdict is then at best provisional).",
+            "plan.listening.controls",
         )
     pairs = min(heard.pairs or first, first)  # all may pass at the first look already
-    votes = pairs * heard.votes_per_pair
-    if pairs < plan.panel.sentences or votes < plan.panel.votes or votes < plan.panel.raters:
+    if not reaches_panel(plan, pairs):
         raise Refused(
             "panel_out_of_reach",
             f"{pairs} pairs with {heard.votes_per_pair} votes each can't reach plan.panel ({plan.panel.raters:g} raters, "
             f"{plan.panel.sentences:g} sentences, {plan.panel.votes} votes): add sentences or votes_per_pair, or lower plan.panel.",
             "plan.panel",
         )
+
+
+def reaches_panel(plan: Plan, pairs: int) -> bool:
+    """Whether so many pairs, all heard as often as planned, make a panel whose answer counts."""
+    votes = pairs * plan.listening.votes_per_pair
+    return pairs >= plan.panel.sentences and votes >= plan.panel.votes and votes >= plan.panel.raters
 
 
 def caps(plan: Plan, site: Plan = POLICY) -> list[str]:
@@ -174,7 +216,15 @@ def caps(plan: Plan, site: Plan = POLICY) -> list[str]:
             found.append("panel_lowered")
         if not plan.listening.assay:
             found.append("assay_waived")
-    if plan.timed and (plan.timing.blocks < site.timing.blocks or plan.timing.sentences < site.timing.sentences):
+        elif plan.listening.assay_q_db < site.listening.assay_q_db:
+            found.append("assay_eased")
+        if plan.listening.controls < site.listening.controls:
+            found.append("controls_lowered")
+        if plan.screening != site.screening:
+            found.append("screening_changed")
+    if not plan.timed:
+        found.append("speed_unmeasured")
+    elif plan.timing.blocks < site.timing.blocks or plan.timing.sentences < site.timing.sentences:
         found.append("timing_lowered")
     loosened = [name for name, value in plan.margins.model_dump().items() if value > getattr(site.margins, name)]
     return found + [f"margin_loosened:{name}" for name in loosened] + (["tail_loosened"] if plan.tail > site.tail else [])

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gate import draws, history, planning, policy, site_policy
+from gate import controls, draws, history, planning, policy, site_policy
 from gate.models import Corpus, Lever
 from gate.sentences import Text, sentence_digest, spoken
 from gate.specfile import plain
@@ -131,6 +131,13 @@ def check(mapping: dict[str, Any]) -> Checked:
         raise Refused("slug_taken", f"lever is {spec.lever!r}: that name is taken; a re-try is a new lever with a new name.", "lever")
     parent = _parent(spec)
     candidate = _candidate(spec, parent)
+    for which, configuration in (("parent", parent), ("candidate", candidate)):
+        if "seed" in configuration.sampling.extra:
+            raise Refused(
+                "fixed_seed",
+                f"{which}.sampling.extra.seed is one seed for all sentences: leave it out, every sentence gets its own, the same for both.",
+                f"{which}.sampling.extra.seed",
+            )
     changes = schema.difference(candidate, parent)
     if not changes:
         raise Refused("candidate_equals_parent", "The candidate equals its parent: there is nothing to judge.", "candidate")
@@ -144,6 +151,7 @@ def check(mapping: dict[str, Any]) -> Checked:
     if candidate.expect_bit_exact:  # settled by the hashes of all clips, or not at all
         plan = plan.model_copy(update={"looks": [1.0]})
     policy.check_reach(plan, drawn)
+    _check_controls(plan, spec, len(texts) - drawn)
     _check_streams(plan, parent, candidate)
     touched = schema.sections(changes)
     warnings = []
@@ -158,6 +166,18 @@ def check(mapping: dict[str, Any]) -> Checked:
     if len(touched) > 1:
         warnings.append(f"More than one section changes at once ({', '.join(touched)}): the verdict will be about all of them together.")
     return Checked(spec, parent, candidate, texts, digests, warnings, plan)
+
+
+def _check_controls(plan: policy.Plan, spec: Spec, left: int) -> None:
+    """A proof that the panel hears a damage needs sentences of its own."""
+    heard, found = plan.listening, max(controls.available(spec.sentences.language), left)
+    if heard.required and heard.assay and found < controls.FOR_ASSAY:
+        raise Refused(
+            "assay_unavailable",
+            f"plan.listening.assay is on, but there are no control sentences in {spec.sentences.language!r} and the draw leaves {left} of "
+            "its corpus: draw fewer, or set assay to false (the verdict is then at best provisional).",
+            "plan.listening.assay",
+        )
 
 
 def _check_streams(plan: policy.Plan, parent: schema.Configuration, candidate: schema.Configuration) -> None:
@@ -214,6 +234,24 @@ def want_preflight(configuration: Configuration, language: str, again: bool = Fa
     )  # fmt: skip
 
 
+def _created(**fields: Any) -> Lever:
+    """The row; a name that was taken a moment ago is refused as any taken one."""
+    try:
+        with transaction.atomic():
+            return Lever.objects.create(**fields)
+    except IntegrityError as error:
+        raise Refused("slug_taken", f"lever is {fields['slug']!r}: that name was taken a moment ago; choose another.", "lever") from error
+
+
+def _check_twice(levers: list[Lever]) -> None:
+    """Two levers of one campaign that judge the same pair would be two attempts at once."""
+    seen: dict[tuple[str, int, int], str] = {}
+    for lever in levers:
+        other = seen.setdefault((lever.campaign, lever.parent_id, lever.candidate_id), lever.slug)
+        if other != lever.slug:
+            raise Refused("registered_twice", f"{lever.slug} and {other} change the same thing on the same parent: register one.", "lever")
+
+
 def register(mappings: Sequence[dict[str, Any]], user: Any = None) -> list[Lever]:
     """Registers levers; several at once are one campaign on one draw. All or none. Raises Refused."""
     with transaction.atomic():
@@ -223,7 +261,7 @@ def register(mappings: Sequence[dict[str, Any]], user: Any = None) -> list[Lever
             checked = check(mapping)
             spec, corpus = checked.spec, _corpus(checked)
             parent, candidate = Configuration.of(checked.parent), Configuration.of(checked.candidate)
-            lever = Lever.objects.create(
+            lever = _created(
                 slug=spec.lever, title=spec.title or spec.lever, parent=parent, candidate=candidate, corpus=corpus,
                 campaign=_campaign(together, corpus, checked.plan),
                 wanted={
@@ -236,6 +274,7 @@ def register(mappings: Sequence[dict[str, Any]], user: Any = None) -> list[Lever
                 want_preflight(configuration, spec.sentences.language)
             history.note(lever, f"registered; {parent.name} and {candidate.name} are tried on a worker", user)
             levers.append(lever)
+        _check_twice(levers)
         for lever in levers:  # all are there now: those that share a draw are one campaign
             draws.check(
                 draws.stock(lever.corpus, [x for x in levers if x.campaign == lever.campaign], lever.campaign, lever.wanted["purpose"]),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from gate import decide, evidence, history, ledger
+from gate import decide, evidence, history, ledger, lineage
 from gate.identity import identical
 from gate.lock import plan_of
 from gate.models import Lever, Verdict
-from synth.models import Preflight
+from synth.models import Preflight, Worker
 
 #: Parts of a worker's environment that make another parent of the same configuration.
 DECIDING = ("mlx", "mlx-audio", "platform", "device")
@@ -47,7 +47,7 @@ def why_not(lever: Lever) -> list[str]:
     if verdict is None:
         return []
     found = []
-    below = Lever.objects.filter(candidate=lever.parent).exclude(pk=lever.pk)
+    below = [maker.pk for maker in lineage.makers(lever.parent)]
     newest = Verdict.objects.filter(lever__in=below).order_by("-pk").first()
     if (
         newest is not None
@@ -55,8 +55,13 @@ def why_not(lever: Lever) -> list[str]:
         and verdict.verdict in (decide.ACCEPTED, decide.PROVISIONAL)
     ):
         found.append("stale-parent")
+    body = lever.plan.body if lever.plan else {}
+    worker = Worker.objects.filter(device_class=body.get("device_class", "")).order_by("-last_seen").first()
     flight = Preflight.objects.filter(configuration=lever.candidate, state="done").first()
-    then, now = (lever.plan.body.get("environment") if lever.plan else None), (flight.report.get("environment") if flight else None)
-    if then and now and any(then.get(name) != now.get(name) for name in DECIDING):
+    then = body.get("environment") or {}
+    tried = flight.report.get("environment") if flight else None
+    machine = worker.environment if worker else {}  # what it says of itself without loading an engine: less than a trial says
+    changed = tried and then and any(tried.get(name) != then.get(name) for name in DECIDING)
+    if changed or any(machine[name] != then[name] for name in DECIDING if name in machine and name in then):
         found.append("expired")
     return found

@@ -64,7 +64,8 @@ class Blocks:
 
 
 def against_parent(lever: Lever) -> Blocks:
-    return Blocks(lever, lever.parent, lever.candidate, lever.draw.key)
+    # Levers of one campaign share blocks that are the same: of as many sentences.
+    return Blocks(lever, lever.parent, lever.candidate, f"{lever.draw.key}:{policy.of(lever.plan.body).timing.sentences}")
 
 
 def undisturbed(blocks: list[TimedBlock]) -> list[TimedBlock]:

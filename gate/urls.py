@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from gate import views, views_actions, views_ledger, views_planning
+from gate import views, views_actions, views_ledger, views_panels, views_planning
 
 urlpatterns = [
     path("", views.levers, name="levers"),
@@ -23,7 +23,10 @@ urlpatterns = [
     path("plan/", views_planning.plan, name="plan"),
     path("sentences/", views_planning.sentences, name="sentences"),
     path("machine/", views.machine, name="machine"),
-    path("invitations/", views.invitations, name="invitations"),
+    path("invitations/", views_panels.invitations, name="invitations"),
+    path("panels/<str:language>/", views_panels.panel, name="panel"),
+    path("words/<int:pk>", views_panels.word, name="word"),
+    path("words/<int:pk>.flac", views_panels.word_clip, name="word_clip"),
     path("enter/<str:token>", views.enter, name="enter"),
     path("login/", auth.LoginView.as_view(template_name="gate/login.html"), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),

@@ -20,7 +20,6 @@ from gate import export, identity, lever_page, progress, register, scoring, spec
 from gate.files import ranged
 from gate.forms import SpecForm
 from gate.models import Lever, Measurement, Scorer
-from listening.models import Invitation, Panel
 from synth import clips
 from synth import configuration as schema
 from synth.models import Leased, Render, RenderGroup, Worker
@@ -199,34 +198,3 @@ def machine(request: HttpRequest) -> HttpResponse:
         "scorers": [(s, scoring.recent(s)) for s in Scorer.objects.order_by("name")],
     }
     return render(request, "gate/machine.html", context)
-
-
-@login_required
-@require_http_methods(["GET", "POST"])
-def invitations(request: HttpRequest) -> HttpResponse:
-    """Links for raters: make one, see how many came, withdraw one."""
-    problem = ""
-    if request.method == "POST" and request.POST.get("revoke"):
-        Invitation.objects.filter(token=request.POST["revoke"], revoked_at=None).update(revoked_at=timezone.now())
-        return redirect("invitations")
-    if request.method == "POST":
-        language, raters = request.POST.get("language", ""), request.POST.get("raters", "")
-        if language not in schema.LANGUAGES:
-            problem = f"language is {language!r}: choose one of the list."
-        elif not raters.isdigit() or not 1 <= int(raters) <= 10000:
-            problem = f"Raters is {raters!r}: write a number from 1 to 10000."
-        else:
-            panel, _ = Panel.objects.get_or_create(language=language)
-            Invitation.objects.create(
-                panel=panel, max_raters=int(raters), note=request.POST.get("note", "")[:200], created_by=request.user,
-                expires_at=timezone.now() + timedelta(days=30),
-            )  # fmt: skip
-            return redirect("invitations")
-    rows = [(i, i.raters.count(), i.why_closed()) for i in Invitation.objects.select_related("panel").order_by("-pk")[:100]]
-    context = {
-        "rows": rows,
-        "languages": sorted(schema.LANGUAGES.items(), key=lambda x: x[1]),
-        "site": settings.SITE_URL,
-        "problem": problem,
-    }
-    return render(request, "gate/invitations.html", context, status=422 if problem else 200)

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
-from gate import cumulative, history, register, standing
+from gate import cumulative, history, lineage, register, standing
 from gate.models import Lever
 from gate.views import lever_or_404
 from synth import bell
@@ -40,7 +40,8 @@ def link_variant(request: HttpRequest, slug: str) -> HttpResponse:
         text = f"{found.slug} is linked already." if other.pk < found.pk else "A lever is a variant of one that was registered before it."
         return render(request, "gate/problem.html", {"title": "Not linked", "text": text}, status=409)
     history.note(found, f"declared a variant of {other.slug}", request.user)
-    standing.judge_again(lever_or_404(slug))
+    for kin in Lever.objects.filter(pk__in=lineage.lineage(lever_or_404(slug)), state=Lever.State.SETTLED).select_related("draw"):
+        standing.judge_again(kin)
     return redirect("lever", slug=slug)
 
 

@@ -5,40 +5,57 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from listening.models import Pair, Rater, Trial
+from listening.schedule import SITTING, SITTINGS_A_DAY, kind_at, places_for
 
 LEASE = timedelta(minutes=30)
-BUDGET = 60
 LEAD = 2
 TRIES = 12
+PRACTICE = 3
+Kind, State = Pair.Kind, Trial.State
 
 
 def standing(rater: Rater) -> Trial | None:
     """The rater's unanswered trial, if any."""
-    return Trial.objects.filter(rater=rater, state=Trial.State.OPEN).select_related("pair__sentence").first()
+    return rater.trials.filter(state=State.OPEN).select_related("pair__sentence", "pair__study").first()
 
 
-def _servable(rater: Rater):
-    """Pairs this rater has not heard, of open studies of their panel, least-served first.
+def _secret(rater: Rater) -> str:
+    return salted_hmac("schedule", str(rater.key)).hexdigest()
+
+
+def place(rater: Rater) -> int:
+    """How many trials, practice aside, the rater has had or holds."""
+    return rater.trials.exclude(state=State.LAPSED).exclude(pair__kind=Kind.PRACTICE).count()
+
+
+def _unheard(rater: Rater, kind: str) -> QuerySet[Pair]:
+    """Pairs of this kind that the rater has not heard, of open studies of their panel, least-served first.
 
     A recording shared by two pairs - one parent under two levers - is heard once, or the second pair would be recognised.
     """
-    heard = Trial.objects.filter(rater=rater)
-    known = heard.filter(Q(pair__reference=OuterRef("reference")) | Q(pair__tested=OuterRef("tested")))
+    known = Trial.objects.filter(rater=rater).filter(Q(pair__reference=OuterRef("reference")) | Q(pair__tested=OuterRef("tested")))
     return (
-        Pair.objects.filter(study__panel_id=rater.panel_id, study__open=True)
+        Pair.objects.filter(study__panel_id=rater.panel_id, study__open=True, kind=kind, retired_at=None)
         .filter(~Exists(known))
-        .annotate(served=Count("trials", filter=Q(trials__state__in=["open", "voted"])))
-        .filter(served__lt=F("study__votes_per_pair"))
+        .annotate(served=Count("trials", filter=Q(trials__state__in=Trial.HELD)))
         .order_by("served", "?")
     )
 
 
+def _servable(rater: Rater) -> QuerySet[Pair]:
+    """Test pairs with a free place."""
+    return _unheard(rater, Kind.TEST).filter(served__lt=F("study__votes_per_pair"))
+
+
 def _free_slots(pair: Pair) -> list[int]:
-    taken = set(pair.trials.filter(state__in=["open", "voted"]).values_list("slot", flat=True))
+    taken = set(pair.trials.filter(state__in=Trial.HELD).values_list("slot", flat=True))
+    if pair.kind != Kind.TEST:  # a control has a place for everybody
+        return [next(slot for slot in range(len(taken) + 1) if slot not in taken)]
     return [slot for slot in range(pair.study.votes_per_pair) if slot not in taken]
 
 
@@ -52,34 +69,79 @@ def _side_owed(rater: Rater) -> int | None:
 
     Strict alternation would give the whole sitting away to whoever hears one pair for sure.
     """
-    sides = list(Trial.objects.filter(rater=rater).exclude(state=Trial.State.LAPSED).values_list("tested_side", flat=True))
+    sides = list(rater.trials.exclude(state=State.LAPSED).values_list("tested_side", flat=True))
     lead = 2 * sum(sides) - len(sides)
     return 0 if lead >= LEAD else 1 if lead <= -LEAD else None
 
 
-def _options(rater: Rater) -> list[tuple[Pair, int]]:
+def _options(rater: Rater, pairs: QuerySet[Pair]) -> list[tuple[Pair, int]]:
     """(pair, slot) to try: least-served first; in a pair its next slot, or the first with the side the rater is owed."""
     owed = _side_owed(rater)
     found = [
-        (pair.served, owed is not None and side_of(pair, slot) != owed, order, slot, pair)
-        for order, pair in enumerate(_servable(rater).select_related("study")[:TRIES])
+        (pair.served, owed is not None and side_of(pair, slot) != owed, order, slot, pair)  # type: ignore[attr-defined]
+        for order, pair in enumerate(pairs.select_related("study")[:TRIES])
         for slot in _free_slots(pair)
     ]
     return [(pair, slot) for _, _, _, slot, pair in sorted(found, key=lambda f: f[:4])]
 
 
+def _next_options(rater: Rater) -> list[tuple[Pair, int]]:
+    """What may come now: practice first; then what the schedule says, or a test where no such control is left."""
+    if rater.practised_at is None:
+        if rater.trials.filter(pair__kind=Kind.PRACTICE).exclude(state=State.LAPSED).count() < PRACTICE:
+            practice = _options(rater, _unheard(rater, Kind.PRACTICE))
+            if practice:
+                return practice
+        Rater.objects.filter(pk=rater.pk, practised_at=None).update(practised_at=timezone.now())
+        rater.practised_at = timezone.now()
+    tests = _options(rater, _servable(rater))
+    kind = kind_at(_secret(rater), place(rater))
+    if not tests or kind == Kind.TEST:
+        return tests  # controls alone ask nobody's time
+    return _options(rater, _unheard(rater, kind)) + tests
+
+
 def _reopen(rater: Rater) -> bool:
     """A comparison this rater left lying comes back first, same sides, if its slot is still free."""
-    for trial in rater.trials.filter(state=Trial.State.LAPSED, pair__study__open=True).order_by("pk"):
+    for trial in rater.trials.filter(state=State.LAPSED, undeliverable=0, pair__study__open=True, pair__retired_at=None).order_by("pk"):
+        if _move(trial, State.LAPSED, State.OPEN):
+            return True
+    return False
+
+
+def _move(trial: Trial, old: str, new: str) -> bool:
+    """Compare-and-set with a fresh lease; False when somebody was faster, or the slot is taken."""
+    try:
+        with transaction.atomic():
+            return bool(Trial.objects.filter(pk=trial.pk, state=old).update(state=new, lease_until=timezone.now() + LEASE))
+    except IntegrityError:
+        return False
+
+
+def _make(rater: Rater, state: str) -> Trial | None:
+    """A new trial in the first place that is free; None when there is none, or this rater got one by another request."""
+    for pair, slot in _next_options(rater):
         try:
             with transaction.atomic():
-                if Trial.objects.filter(pk=trial.pk, state=Trial.State.LAPSED).update(
-                    state=Trial.State.OPEN, lease_until=timezone.now() + LEASE
-                ):
-                    return True
+                return Trial.objects.create(
+                    pair=pair, rater=rater, slot=slot, tested_side=side_of(pair, slot), state=state, lease_until=timezone.now() + LEASE
+                )
         except IntegrityError:
-            continue
-    return False
+            # Another request took the slot, or gave this very rater a trial: look again or try the next.
+            if rater.trials.filter(state=state).exists():
+                return None
+    return None
+
+
+def why_over(rater: Rater) -> str:
+    """Why this rater gets no further trial now: `done`, `today`, `break`; '' when nothing speaks against one."""
+    done = place(rater)
+    if rater.invitation.answers_wanted and done >= rater.invitation.answers_wanted:
+        return "done"
+    since = timezone.now() - timedelta(hours=12)
+    if rater.trials.filter(votes__cast_at__gt=since, votes__superseded_at=None).count() >= SITTING * SITTINGS_A_DAY:
+        return "today"
+    return "break" if done and done % SITTING == 0 and rater.breaks < done // SITTING else ""
 
 
 def next_trial(rater: Rater) -> Trial | None:
@@ -88,30 +150,40 @@ def next_trial(rater: Rater) -> Trial | None:
         known = standing(rater)
         if known:
             if known.lease_until < timezone.now() + LEASE / 2:
-                Trial.objects.filter(pk=known.pk, state=Trial.State.OPEN).update(lease_until=timezone.now() + LEASE)
+                Trial.objects.filter(pk=known.pk, state=State.OPEN).update(lease_until=timezone.now() + LEASE)
             return known
-        if _reopen(rater):
+        ahead = rater.trials.filter(state=State.AHEAD).first()
+        if (ahead and _move(ahead, State.AHEAD, State.OPEN)) or _reopen(rater):
             continue
-        if rater.trials.exclude(state=Trial.State.LAPSED).count() >= BUDGET:
+        if why_over(rater):
             return None
-        options = _options(rater)
-        if not options:
+        made = _make(rater, State.OPEN)
+        if made is None and not rater.trials.filter(state=State.OPEN).exists():
             return None
-        for pair, slot in options:
-            try:
-                with transaction.atomic():
-                    return Trial.objects.create(
-                        pair=pair, rater=rater, slot=slot, tested_side=side_of(pair, slot), lease_until=timezone.now() + LEASE
-                    )
-            except IntegrityError:
-                # Another request took the slot, or gave this very rater a trial: look again or try the next.
-                if standing(rater):
-                    break
     return standing(rater)
 
 
+def trial_ahead(rater: Rater) -> Trial | None:
+    """The trial after the standing one, so that its sound is there when it begins; None where none is to come."""
+    known = rater.trials.filter(state=State.AHEAD).select_related("pair__sentence", "pair__study").first()
+    if known or not standing(rater) or why_over(rater):
+        return known
+    return _make(rater, State.AHEAD)
+
+
+def give_back(trial: Trial) -> None:
+    """Its sound could not be loaded: the place is free again, and this rater is not asked for it once more."""
+    Trial.objects.filter(pk=trial.pk, state__in=[State.OPEN, State.AHEAD]).update(state=State.LAPSED, undeliverable=F("undeliverable") + 1)
+
+
 def progress(rater: Rater) -> tuple[int, int]:
-    """(answered, to be answered in all as far as can be said now)."""
-    done = rater.trials.filter(state=Trial.State.VOTED).count()
-    ahead = _servable(rater).count() + rater.trials.filter(state=Trial.State.OPEN).count()
-    return done, min(BUDGET, done + ahead)
+    """(answered, to be answered) of this sitting. Says the same whatever kind the trials were."""
+    done = rater.trials.filter(state=State.VOTED).exclude(pair__kind=Kind.PRACTICE).count()
+    held = rater.trials.filter(state__in=[State.OPEN, State.AHEAD], pair__kind=Kind.TEST).count()
+    at = done // SITTING * SITTING
+    kinds = set(
+        Pair.objects.filter(study__panel_id=rater.panel_id, study__open=True).exclude(kind=Kind.TEST).values_list("kind", flat=True)
+    )
+    ahead = places_for(_secret(rater), done, min(SITTING, _servable(rater).count() + held), kinds)
+    wanted = rater.invitation.answers_wanted or done + ahead
+    return done - at, min(SITTING, done - at + ahead, wanted - at)

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils import translation
 from django.utils.cache import add_never_cache_headers
 from django.utils.crypto import salted_hmac
 
-from listening import audio
-from listening.models import Rater, Trial
+from listening import audio, tongue
+from listening.models import Pair, Rater, Trial
 from synth import clips
 
 RIGHT_TO_LEFT = {"ar", "ur", "he", "fa"}
@@ -24,10 +25,13 @@ def sealed(view):
 
     @wraps(view)
     def inner(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        try:
-            response = view(request, *args, **kwargs)
-        except Http404:
-            response = HttpResponse(status=404)
+        language = tongue.of(request, known(request))
+        with translation.override(language):
+            try:
+                response = view(request, *args, **kwargs)
+            except Http404:
+                response = HttpResponse(status=404)
+        response["Content-Language"] = language
         add_never_cache_headers(response)
         response["Cache-Control"] = "no-store, private"
         response["X-Robots-Tag"] = "noindex"
@@ -42,7 +46,10 @@ def sealed(view):
 def known(request: HttpRequest) -> Rater | None:
     """The rater of this browser, by a signed cookie of its own; engineers' sessions play no part here."""
     key = request.get_signed_cookie(COOKIE, default=None, salt="listening", max_age=COOKIE_AGE)
-    return Rater.objects.filter(key=key).select_related("panel", "invitation").first() if key else None
+    if not hasattr(request, "listener"):
+        known_ = Rater.objects.filter(key=key, erased_at=None).select_related("panel", "invitation").first() if key else None
+        request.listener = known_  # type: ignore[attr-defined]
+    return request.listener  # type: ignore[attr-defined,no-any-return]
 
 
 def remember(response: HttpResponse, rater: Rater, secure: bool) -> None:
@@ -58,7 +65,8 @@ def describe(trial: Trial, done: int, total: int) -> dict[str, Any]:
         "trial": trial.key, "sentence": sentence.text, "lang": sentence.language,
         "dir": "rtl" if sentence.language in RIGHT_TO_LEFT else "ltr",
         "left": reverse("listening:sound", args=[trial.left_key]), "right": reverse("listening:sound", args=[trial.right_key]),
-        "done": done, "total": total,
+        "voice": reverse("listening:voice", args=[trial.left_key]) if trial.pair.study.voice_id else "",
+        "practice": trial.pair.kind == Pair.Kind.PRACTICE, "done": done, "total": total,
     }  # fmt: skip
 
 
@@ -72,3 +80,11 @@ def sound(trial: Trial, key: str) -> bytes:
     if side == trial.tested_side:
         return audio.copy(tested, pair.gain_tested, frames, seed)
     return audio.copy(reference, pair.gain_reference, frames, seed)
+
+
+def voice(trial: Trial) -> bytes:
+    """The recording a cloned voice was made from, at the level of the test; the same for both sides."""
+    recording = clips.samples(trial.pair.study.voice)
+    gains = audio.gains(recording, recording) or (0.0, 0.0)
+    seed = salted_hmac("dither", f"voice:{trial.left_key}").hexdigest()
+    return audio.copy(recording, gains[0], audio.frames_for(recording), seed)

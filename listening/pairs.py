@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from listening import audio
-from listening.models import Exclusion, Pair, Panel, Study, Trial, Vote
+from listening.models import Pair, Panel, Study, Trial, Vote
 from synth import clips
 from synth.models import Clip
 
@@ -22,24 +24,28 @@ class Prepared:
     reference: Clip
     tested: Clip
     gains: tuple[float, float] | None
+    kind: str = Pair.Kind.TEST
+    damage: str = ""
+    expected: str = ""
 
 
-def prepare(found: Sequence[tuple[int, Clip, Clip]]) -> list[Prepared]:
+def prepared(sentence: int, reference: Clip, tested: Clip, **what: str) -> Prepared:
     """Reads and measures the sound; slow, so do it outside of a transaction."""
-    return [Prepared(sentence, a, b, audio.gains(clips.samples(a), clips.samples(b))) for sentence, a, b in found]
+    return Prepared(sentence, reference, tested, audio.gains(clips.samples(reference), clips.samples(tested)), **what)
 
 
-def open_study(language: str, votes_per_pair: int, prepared: Sequence[Prepared], sample: Clip | None) -> Study:
-    """Puts the pairs before the panel of this language."""
+def open_study(language: str, votes_per_pair: int, found: Sequence[Prepared], sample: Clip | None, voice: Clip | None = None) -> Study:
+    """Puts the pairs, tests and controls, before the panel of this language. `voice`: what a cloned voice was made from."""
     panel, _ = Panel.objects.get_or_create(language=language)
     if sample and panel.sample_id is None:
         Panel.objects.filter(pk=panel.pk).update(sample=sample)
-    study = Study.objects.create(panel=panel, votes_per_pair=votes_per_pair)
-    for pair in prepared:
+    study = Study.objects.create(panel=panel, votes_per_pair=votes_per_pair, voice=voice)
+    for pair in found:
         first, second = pair.gains or (0.0, 0.0)
         Pair.objects.create(
             study=study, sentence_id=pair.sentence, reference=pair.reference, tested=pair.tested, gain_reference=first,
-            gain_tested=second, loudness_matched=pair.gains is not None, first_side=secrets.randbelow(2),
+            gain_tested=second, loudness_matched=pair.gains is not None, first_side=secrets.randbelow(2), 
+            kind=pair.kind, damage=pair.damage, expected=pair.expected,
         )  # fmt: skip
     return study
 
@@ -47,20 +53,24 @@ def open_study(language: str, votes_per_pair: int, prepared: Sequence[Prepared],
 def close(study: Study) -> None:
     """No further trials; trials that are open lapse, votes stay."""
     Study.objects.filter(pk=study.pk).update(open=False)
-    Trial.objects.filter(pair__study=study, state=Trial.State.OPEN).update(state=Trial.State.LAPSED)
+    Trial.objects.filter(pair__study=study, state__in=[Trial.State.OPEN, Trial.State.AHEAD]).update(state=Trial.State.LAPSED)
 
 
 @dataclass(frozen=True)
 class Cast:
-    """A vote that counts: +1 for the tested recording, 0 for neither, -1 for the reference."""
+    """A standing vote: score +1 for the tested recording, 0 for neither, -1 for the reference. `first`: the side heard first, or ''."""
 
     rater: int
     sentence: int
     score: int
+    choice: str
+    tested: str
+    first: str
+    tags: list[dict[str, Any]]
 
 
 def _standing(study: Study):
-    return Vote.objects.filter(trial__pair__study=study, superseded_at=None)
+    return Vote.objects.filter(trial__pair__study=study, trial__pair__kind=Pair.Kind.TEST, superseded_at=None)
 
 
 def votes_cast(study: Study) -> int:
@@ -69,12 +79,32 @@ def votes_cast(study: Study) -> int:
 
 
 def standing_votes(study: Study) -> list[Cast]:
-    """Votes of raters who are not excluded, in the order cast. Directions: for a look, not for a page."""
-    out = Exclusion.objects.filter(lifted_at=None).values("rater")
-    rows = _standing(study).exclude(trial__rater__in=out).select_related("trial__pair").order_by("cast_at", "pk")
-    return [Cast(v.trial.rater_id, v.trial.pair.sentence_id, v.score) for v in rows]
+    """All standing votes on tests, in the order cast; who counts is the caller's to say. Directions: for a look, not for a page."""
+    return _cast(_standing(study))
+
+
+def assay_votes(study: Study) -> list[Cast]:
+    """Votes on the moderate damage by the raters who judged this study, since it was opened, whichever study's control it was."""
+    who = _standing(study).values("trial__rater")
+    rows = Vote.objects.filter(
+        trial__pair__kind=Pair.Kind.ASSAY, trial__pair__retired_at=None, trial__pair__study__panel=study.panel_id, trial__rater__in=who,
+        superseded_at=None, cast_at__gte=study.created_at,
+    )  # fmt: skip
+    return _cast(rows)
+
+
+def _cast(rows: QuerySet[Vote]) -> list[Cast]:
+    sides = ("left", "right")
+    return [
+        Cast(
+            v.trial.rater_id, v.trial.pair.sentence_id, v.score, v.choice, sides[v.trial.tested_side], v.log.get("first", ""), v.tags
+        )
+        for v in rows.select_related("trial__pair").order_by("cast_at", "pk")
+    ]  # fmt: skip
 
 
 def free_lapsed(now=None) -> int:
     """Trials nobody answered in time go back to the pool."""
-    return Trial.objects.filter(state=Trial.State.OPEN, lease_until__lt=now or timezone.now()).update(state=Trial.State.LAPSED)
+    return Trial.objects.filter(state__in=[Trial.State.OPEN, Trial.State.AHEAD], lease_until__lt=now or timezone.now()).update(
+        state=Trial.State.LAPSED
+    )

@@ -79,4 +79,4 @@ def smallest_preroll(arrivals: Sequence[float], durations: Sequence[float]) -> f
         starts_at.append((at, before))
         before += length
     at, buffered = next((a, b) for a, b in starts_at if a >= needed - TINY_S)
-    return 0.0 if at == arrivals[0] else math.floor(buffered * 1000 + 1) / 1000
+    return 0.0 if at == arrivals[0] else math.floor(round(buffered * 1000, 6) + 1) / 1000

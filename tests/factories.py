@@ -24,7 +24,7 @@ def spec(lever="louder", parent=None, change=None, texts=None, **changes):
     """A lever that can be registered; demonstration-sized."""
     plan = {
         "benefit": "none", "floor": {"sentences": 2, "clips": 2}, "panel": {"raters": 2, "sentences": 2, "votes": 4},
-        "listening": {"votes_per_pair": 2, "looks": [1.0], "assay": False},
+        "listening": {"votes_per_pair": 2, "looks": [1.0], "assay": False, "controls": 0}, "timing": {"blocks": 0},
     }  # fmt: skip
     return {
         "lever": lever, "parent": parent or tone(), "change": change or {"sampling": {"extra": {"detune": 1.01}}},
@@ -85,11 +85,35 @@ def study(pairs=4, votes_per_pair=2, language="en", first_clip=0):
     return made
 
 
+def controls(of, count=22, q_db=10.0):
+    """Control pairs in a study, made by the product from speech-like sound."""
+    import numpy as np
+
+    from listening import controls as making
+    from listening import pairs
+    from listening.models import Pair
+
+    def voice(k):
+        t = np.arange(36000 + 300 * k) / 24000
+        loud = 0.5 * (1 + np.sin(2 * np.pi * 3 * t)) * (t > 0.1) * (t < t[-1] - 0.1)
+        return clip(samples=(0.3 * loud * np.sin(2 * np.pi * (150 + 7 * k) * t)).astype(np.float32))
+
+    good = [(sentence(f"Control {chr(97 + k)} of this panel.").pk, voice(k)) for k in range(count)]
+    spoken = {answer: voice(40 + k) for k, answer in enumerate(("left", "same", "right"))}
+    for k, made in enumerate(making.make(good, spoken, q_db)):
+        first, second = made.gains or (0.0, 0.0)
+        Pair.objects.create(
+            study=of, sentence_id=made.sentence, reference=made.reference, tested=made.tested, gain_reference=first, gain_tested=second,
+            kind=made.kind, damage=made.damage, expected=made.expected, first_side=k % 2,
+        )  # fmt: skip
+    return pairs
+
+
 def invitation(language="en", **fields):
     panel, _ = Panel.objects.get_or_create(language=language)
     return Invitation.objects.create(panel=panel, **{"expires_at": timezone.now() + timedelta(days=1), **fields})
 
 
-def rater(language="en"):
-    invited = invitation(language)
+def rater(language="en", **fields):
+    invited = invitation(language, **fields)
     return Rater.objects.create(panel=invited.panel, invitation=invited, sound_checked_at=timezone.now())

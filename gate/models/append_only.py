@@ -29,3 +29,8 @@ class WrittenOnceQuerySet(models.QuerySet):
 
     def delete(self):
         raise AppendOnly.WrittenOnce(f"a {self.model._meta.verbose_name} is never deleted")
+
+    def bulk_create(self, objs, *args, update_conflicts=False, **kwargs):
+        if update_conflicts:
+            raise AppendOnly.WrittenOnce(f"a {self.model._meta.verbose_name} is never changed: write a new one")
+        return super().bulk_create(objs, *args, **kwargs)

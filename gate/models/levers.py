@@ -27,7 +27,7 @@ class Corpus(models.Model):
         return self.name
 
 
-class Draw(models.Model):
+class Draw(AppendOnly):
     """The ordered sentences of one plan, or of one campaign of levers registered together. Drawn when the first plan is locked."""
 
     key = models.CharField(max_length=64, unique=True)
@@ -37,6 +37,7 @@ class Draw(models.Model):
     order = models.JSONField(help_text="Sentence digests, in order.")
     list_sha256 = models.CharField(max_length=64)
     drawn_at = models.DateTimeField(default=timezone.now)
+    objects = WrittenOnceQuerySet.as_manager()
 
     def sentences(self) -> list[Sentence]:
         found = {s.digest: s for s in Sentence.objects.filter(digest__in=self.order)}

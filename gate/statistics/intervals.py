@@ -25,6 +25,10 @@ class MeanInterval(Interval):
     acceleration: float = 0.0
 
 
+#: Differences so small are none: their powers would not be numbers any more.
+TINY = 1e-300
+
+
 @lru_cache(maxsize=4096)
 def t_quantile(df: float, tail: float) -> float:
     """Upper quantile of Student's t at `tail`."""
@@ -59,7 +63,9 @@ def mean_interval(differences: Sequence[float] | npt.NDArray[np.float64], tail: 
         return MeanInterval(mean, -math.inf, math.inf, n, reason)
     c = d - mean
     squares = float(c @ c)
-    if squares == 0.0:  # all differences equal: there is nothing to vary
+    if not math.isfinite(squares) or not math.isfinite(squares**1.5):
+        return MeanInterval(mean, -math.inf, math.inf, n, "not_finite")
+    if squares**1.5 < TINY:  # all differences equal: there is nothing to vary
         return MeanInterval(mean, mean, mean, n, "", mean, mean, mean, mean, 0.0)
     half = t_quantile(n - 1, tail) * math.sqrt(squares / (n - 1) / n)
     s = math.sqrt(squares) / n
@@ -86,7 +92,9 @@ def percentile_display(differences: Sequence[float] | npt.NDArray[np.float64], t
         return Interval(mean, -math.inf, math.inf, n, reason)
     c = d - mean
     sigma = math.sqrt(float(c @ c) / n)
-    if sigma == 0.0:
+    if not math.isfinite(sigma**4):
+        return Interval(mean, -math.inf, math.inf, n, "not_finite")
+    if sigma**4 < TINY:
         return Interval(mean, mean, mean, n)
     skew = float((c**3).mean()) / sigma**3
     excess = float((c**4).mean()) / sigma**4 - 3

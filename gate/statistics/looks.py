@@ -14,6 +14,8 @@ from scipy.special import ndtr, ndtri
 Array = npt.NDArray[np.float64]
 
 POINTS = 1201
+#: A boundary no score reaches.
+NEVER = 38.0
 
 
 def spent(fraction: float, alpha: float) -> float:
@@ -54,7 +56,8 @@ def _boundaries(fractions: tuple[float, ...], alpha: float) -> tuple[float, ...]
         step, target = math.sqrt(fraction - before), spent(fraction, alpha) - already
         weights = density if len(grid) == 1 else density * _simpson(grid)
 
-        z = brentq(_excess, -8.0, 12.0, args=(target, grid, weights, step, fraction), xtol=1e-10)
+        args = (target, grid, weights, step, fraction)
+        z = brentq(_excess, -8.0, NEVER, args=args, xtol=1e-10) if target > 1e-300 else NEVER  # so early, nothing may be spent
         result.append(float(z))
         top = z * math.sqrt(fraction)
         new = np.linspace(min(-8.0 * math.sqrt(fraction), top - 1), top, POINTS)

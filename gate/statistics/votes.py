@@ -38,15 +38,23 @@ def _codes(labels: Sequence[object] | npt.NDArray[np.int64]) -> tuple[npt.NDArra
     return codes, len(values)
 
 
+def _nobody(labels: Sequence[object] | npt.NDArray[np.int64]) -> bool:
+    given = np.asarray(labels)
+    return given.dtype.kind == "O" and any(x is None for x in given)
+
+
 def net_preference(raters: Sequence[object], sentences: Sequence[object], scores: Sequence[int], tail: float = 0.025) -> NetPreference:
     """Args: raters, sentences, scores, each shape (N,): who, on what, and -1 (parent), 0 (same) or +1 (candidate).
 
-    Reasons: `no_votes`, `one_cluster` (one rater or one sentence: the interval is all of [-1, 1]).
+    Reasons: `no_votes`; `not_votes` (a score that is no number, a rater or sentence nobody knows); `one_cluster` (one rater or one
+    sentence: the interval is all of [-1, 1]).
     """
     y = np.asarray(scores, dtype=np.float64)
     n = y.size
     if n == 0:
         return NetPreference(math.nan, -1.0, 1.0, 0, "no_votes")
+    if not np.isfinite(y).all() or _nobody(raters) or _nobody(sentences):
+        return NetPreference(math.nan, -1.0, 1.0, n, "not_votes")
     r, n_raters = _codes(raters)
     s, n_sentences = _codes(sentences)
     mean = float(y.mean())

@@ -148,7 +148,7 @@ class Stack:
         link = re.search(r"Rater link.*: +(http\S+)", self.said())[1]
         page = client.get(link)
         form = {"csrfmiddlewaretoken": re.search(r'csrfmiddlewaretoken" value="(\w+)"', page.text)[1]}
-        page = client.post(link, data=form | {"agree": "yes"})
+        page = client.post(link, data=form | {"agree": "yes", "adult": "yes", "native": "yes"})
         form["csrfmiddlewaretoken"] = re.search(r'csrfmiddlewaretoken" value="(\w+)"', page.text)[1]
         client.post("/listen/check/", data=form | {"headphones": "yes"})
         return client

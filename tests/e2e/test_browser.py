@@ -48,6 +48,9 @@ def begin(page, base):
     study.panel.sample = factories.clip(600)
     study.panel.save()
     page.goto(f"{base}/listen/go/{factories.invitation().token}/")
+    for choice in ("adult", "native"):
+        page.focus(f"input[name={choice}][value=yes]")
+        page.keyboard.press("Space")
     page.focus("input[name=agree]")
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
@@ -93,7 +96,8 @@ def test_a_whole_sitting_by_keyboard_on_a_small_screen(page, live_server):
     assert "your answers to 3 comparisons" in page.inner_text("main")
     assert sorted(Vote.objects.values_list("choice", flat=True)) == ["left", "right", "same"]
     log = Vote.objects.order_by("cast_at").first().log
-    assert log["plays"] == {"left": 1, "right": 1} and log["first"] == "left" and min(log["heard_s"].values()) > 0.9
+    assert log["plays"] == {"left": 1, "right": 1} and log["first"] == "left" and min(log["share"].values()) > 0.9
+    assert log["doubt"] == "" and min(log["frames"].values()) > 0.9 * 24000 and log["tail"] == {"left": True, "right": True}
     assert page.problems == []
 
 
@@ -182,7 +186,8 @@ def test_without_web_audio_the_page_says_what_is_needed(chromium, live_server):
     context.add_init_script("delete window.AudioContext")
     page = context.new_page()
     page.goto(f"{live_server.url}/listen/go/{factories.invitation().token}/")
-    page.check("input[name=agree]")
+    for name in ("adult", "native", "agree"):
+        page.check(f"input[name={name}][value=yes]")
     page.click("button.primary")
     page.wait_for_selector("#done:not([disabled])")
     page.click("#done")
@@ -197,14 +202,14 @@ RENDER = """async ([url]) => {
   const offline = new OfflineAudioContext(1, rate * 3, rate);
   const seen = new Proxy(offline, { get: (target, name) => name === "state" ? "running" : typeof target[name] === "function" ? target[name].bind(target) : target[name] });
   const player = new Player(seen, () => undefined);
-  const data = {};
+  const data = {}, buffers = {};
   for (const [side, hertz] of [["left", 220], ["right", 330]]) {
     const buffer = offline.createBuffer(1, rate * seconds, rate);
     data[side] = Float32Array.from({ length: rate * seconds }, (_, i) => Math.fround(0.5 * Math.sin(2 * Math.PI * (hertz + 20 * i / rate) * i / rate)));
     buffer.copyToChannel(data[side], 0);
-    player.buffers[side] = buffer;
-    player.heard[side] = new Uint8Array(seconds * 100);
+    buffers[side] = buffer;
   }
+  player.take(buffers);
   offline.suspend(0.512).then(() => { player.switch(); offline.resume(); });
   offline.suspend(2.6).then(() => { player.mark(); offline.resume(); });
   player.play("left");

@@ -15,7 +15,7 @@ PARENT = {"name": "kokoro", "model": {"path": "kokoro-82m"}, "voice": {"preset":
 PLAN = {
     "benefit": "none", "margins": {"cer": 0.1, "dnsmos": 0.6, "length": 0.08, "level": 0.5, "catastrophe": 0.9, "preference": 0.9},
     "floor": {"sentences": 3, "clips": 3}, "panel": {"raters": 2, "sentences": 3, "votes": 6},
-    "listening": {"votes_per_pair": 3, "looks": [1.0], "assay": False},
+    "listening": {"votes_per_pair": 3, "looks": [1.0], "assay": False, "controls": 4},
 }  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def test_before_the_look_no_clip_is_served(rendered, signed_in):
 def test_before_the_look_the_api_and_the_admin_show_no_result(rendered, admin_client):
     reader = {"HTTP_AUTHORIZATION": f"Bearer {Token.issue('ci', 'reader')}"}
     answer = Client().get("/api/levers/louder", **reader).json()
-    assert answer == {"lever": "louder", "state": "scoring", "problem": "", "verdict": None, "evidence": "", "reasons": []}
+    assert answer == {"lever": "louder", "state": "scoring", "problem": "", "verdict": None, "evidence": "", "reasons": [], "fallen": []}
     page = admin_client.get("/admin/")
     assert page.status_code == 200
     models = set(re.findall(r'href="/admin/(\w+/\w+)/"', page.content.decode()))

@@ -36,7 +36,7 @@ def test_a_plan_that_will_most_likely_end_undecided_is_taken_with_a_warning(db):
     assert any("passes with a chance of" in w and "character error rate" in w for w in made.warnings)
 
 
-def test_the_command_says_what_a_plan_costs(capsys, tmp_path):
+def test_the_command_says_what_a_plan_costs(db, capsys, tmp_path):
     call_command("plan")
     said = capsys.readouterr().out
     assert "300 sentences x 1, 300 clips an arm; 600 votes by 12 raters." in said and "ends undecided with nothing wrong in" in said

@@ -82,6 +82,8 @@ def stack(mac):
     for _ in range(2):
         flow.work(mac)
         advance.advance_open()
+    blocks(mac)
+    advance.advance_open()
     return [Lever.objects.get(pk=x.pk) for x in (first, second)]
 
 

@@ -1,16 +1,15 @@
 import random
 import uuid
 
-import pytest
 from django.utils import timezone
 
 from listening import allocate, ballot
-from listening.models import Pair, Trial
+from listening.models import Pair, Rater, Trial, Vote
 from tests import factories
 
 
 def vote(rater, trial):
-    ballot.cast(rater, uuid.uuid4(), trial.key, random.choice(["left", "same", "right"]), {})
+    ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer(random.choice(["left", "same", "right"])))
 
 
 def sit(rater, answers=1000):
@@ -90,13 +89,26 @@ def test_raters_of_another_language_hear_nothing_of_it(db):
     assert allocate.next_trial(factories.rater("hi")) is None
 
 
-@pytest.mark.parametrize("budget", [2])
-def test_a_sitting_ends_at_its_budget(db, monkeypatch, budget):
-    monkeypatch.setattr(allocate, "BUDGET", budget)
-    factories.study(pairs=5)
+def test_a_sitting_ends_with_a_break_and_a_day_with_a_thank_you(db, monkeypatch):
+    monkeypatch.setattr(allocate, "SITTING", 4)
+    monkeypatch.setattr(allocate, "SITTINGS_A_DAY", 2)
+    factories.study(pairs=12)
     rater = factories.rater()
-    assert sit(rater) == budget
-    assert allocate.progress(rater) == (2, 2)
+    assert sit(rater) == 4 and allocate.why_over(rater) == "break"
+    Rater.objects.update(breaks=1)
+    rater.refresh_from_db()
+    assert sit(rater) == 4 and allocate.why_over(rater) == "today"
+    Vote.objects.update(cast_at=timezone.now() - timezone.timedelta(hours=13))
+    Rater.objects.update(breaks=2)
+    rater.refresh_from_db()
+    assert sit(rater) == 4
+
+
+def test_an_invitation_may_ask_for_so_many_answers_and_no_more(db):
+    factories.study(pairs=5)
+    rater = factories.rater(answers_wanted=2)
+    assert allocate.next_trial(rater) and allocate.progress(rater) == (0, 2)
+    assert sit(rater) == 2 and allocate.why_over(rater) == "done"
 
 
 def test_hundreds_of_sittings_with_drop_outs_keep_every_rule(db):

@@ -66,7 +66,7 @@ def sitting(db):
     get("/listen/go/mistyped/")
     get(link)
     get(link, "post", {})
-    get(link, "post", {"agree": "yes"})
+    get(link, "post", {"agree": "yes", "adult": "yes", "native": "yes"})
     get("/listen/check/")
     get("/listen/check/sound")
     get("/listen/check/", "post", {"headphones": "yes"})
@@ -143,7 +143,7 @@ def test_nothing_may_be_kept_and_nothing_links_two_answers(sitting):
 def test_every_trial_has_one_shape(sitting):
     trials = [r.json() for path, r in sitting if path == "/listen/next" and not r.json().get("finished")]
     assert len({tuple(t) for t in trials}) == 1
-    assert {tuple(type(v) for v in t.values()) for t in trials} == {(str, str, str, str, str, str, int, int)}
+    assert {tuple(type(v) for v in t.values()) for t in trials} == {(str, str, str, str, str, str, str, bool, int, int)}
     assert len({len(t[k]) for t in trials for k in ("trial",)}) == 1
     assert len({len(t[side]) for t in trials for side in ("left", "right")}) == 1
 

@@ -8,6 +8,8 @@ from listening.models import Rater, Trial
 from tests import factories
 from tests.listening.test_ballot import at_once, browser
 
+AGREED = {"agree": "yes", "adult": "yes", "native": "yes"}
+
 
 @pytest.mark.parametrize(
     ("fields", "status", "says"),
@@ -19,7 +21,7 @@ from tests.listening.test_ballot import at_once, browser
 )
 def test_a_closed_invitation_says_why(db, fields, status, says):
     link = f"/listen/go/{factories.invitation(**fields).token}/"
-    for answer in (Client().get(link), Client().post(link, {"agree": "yes"})):
+    for answer in (Client().get(link), Client().post(link, AGREED)):
         assert answer.status_code == status and says in answer.content.decode()
     assert Rater.objects.count() == 0
 
@@ -32,7 +34,7 @@ def test_a_mistyped_invitation_says_what_to_do(db):
 def test_without_consent_nobody_goes_on(db):
     link = f"/listen/go/{factories.invitation().token}/"
     answer = Client().post(link, {})
-    assert answer.status_code == 200 and "Tick the box" in answer.content.decode()
+    assert answer.status_code == 422 and "Answer both questions" in answer.content.decode()
     assert Rater.objects.count() == 0
 
 
@@ -40,7 +42,7 @@ def test_opening_the_link_again_resumes(db):
     factories.study()
     invited = factories.invitation()
     client, link = Client(), f"/listen/go/{invited.token}/"
-    client.post(link, {"agree": "yes"})
+    client.post(link, AGREED)
     assert client.get("/listen/test/").url == "/listen/check/"
     client.post("/listen/check/", {"headphones": "no"})
     first = client.get("/listen/next").json()
@@ -52,7 +54,7 @@ def test_opening_the_link_again_resumes(db):
 @pytest.mark.django_db(transaction=True)
 def test_the_last_place_of_an_invitation_is_given_once():
     link = f"/listen/go/{factories.invitation(max_raters=1).token}/"
-    answers = at_once([lambda: Client().post(link, {"agree": "yes"}).status_code] * 4)
+    answers = at_once([lambda: Client().post(link, AGREED).status_code] * 4)
     assert sorted(answers) == [302, 410, 410, 410]
     assert Rater.objects.count() == 1
 
@@ -78,4 +80,4 @@ def test_thanks_are_not_said_while_a_trial_waits(db):
 
 def test_forms_need_their_token(db):
     link = f"/listen/go/{factories.invitation().token}/"
-    assert Client(enforce_csrf_checks=True).post(link, {"agree": "yes"}).status_code == 403
+    assert Client(enforce_csrf_checks=True).post(link, AGREED).status_code == 403

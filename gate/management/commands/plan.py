@@ -4,7 +4,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gate import planning, policy, specfile
+from gate import planning, policy, site_policy, specfile
 from gate.statistics import planner
 from synth.configuration import Refused
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
             body = specfile.mapping(file.read_text(encoding="utf-8")) if file else {}
             whole = {"lever", "levers"} & body.keys()  # a spec, or several; else the plan part alone
             body = (body.get("plan") or body.get("shared", {}).get("plan", {})) if whole else body
-            plan = policy.parse(body | ({"replicates": replicates} if replicates is not None else {}))
+            plan = policy.parse(site_policy.filled(body | ({"replicates": replicates} if replicates is not None else {})))
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{file} can't be read: {error}.") from error
         except Refused as error:

@@ -4,26 +4,29 @@ import logging
 import signal
 import time
 import uuid
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.core.management.base import BaseCommand
 from django.db import IntegrityError, InterfaceError, OperationalError, connections
 from django.db.models import Q
 from django.utils import timezone
 
-from gate import advance, annotations, cumulative, scoring
-from gate.models import Comparison, Judgement, Measurement, Tending
+from gate import advance, annotations, cumulative, history, scoring, site_policy
+from gate.models import AuditEntry, Comparison, Judgement, Measurement, Tending
 from gate.tasks import score_batch
-from listening import pairs
+from listening import pairs, screening
+from listening.models import Panel
 from synth import bell, queue
 from synth.models import Preflight, RenderGroup, TimedBlock
 
 log = logging.getLogger("earwitness.tend")
 EVERY_S = 5
+REVIEW = timedelta(minutes=1)
 LEASE = timedelta(seconds=20)
 
 
 class Command(BaseCommand):
+    reviewed = datetime.min.replace(tzinfo=UTC)
     help = "Ring for due work, give up what fell silent, free lapsed trials, advance levers."
 
     def add_arguments(self, parser):
@@ -59,6 +62,24 @@ class Command(BaseCommand):
             return False
         return made
 
+    def review(self, now: datetime) -> None:
+        """Once a minute: controls that good raters fail are taken out, and an excluded share that jumped is told, once a day."""
+        if now - self.reviewed < REVIEW:
+            return
+        self.reviewed = now
+        rules = screening.Rules(**site_policy.current().screening.model_dump())
+        for panel in Panel.objects.filter(studies__open=True).distinct():
+            for pair in screening.retire_faulty(panel, rules):
+                history.note(None, f"panel {panel.language}: a control ({pair.damage}) was taken out, as good raters fail it")
+            text = screening.alarm(panel, rules)
+            if (
+                text
+                and not AuditEntry.objects.filter(
+                    at__gt=now - timedelta(days=1), text__startswith=f"panel {panel.language}: alarm"
+                ).exists()
+            ):
+                history.note(None, f"panel {panel.language}: alarm: {text}")
+
     def round(self) -> None:
         now = timezone.now()
         for model in (Preflight, RenderGroup, TimedBlock, Measurement, Comparison, Judgement):
@@ -67,6 +88,7 @@ class Command(BaseCommand):
         pairs.free_lapsed(now)
         advance.advance_open()
         cumulative.tend()
+        self.review(now)
         bell.ring_all()
         bell.ring(Measurement.objects.all(), score_batch)
         annotations.ring()

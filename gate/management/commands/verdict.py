@@ -6,6 +6,7 @@ import time
 
 from django.core.management.base import BaseCommand, CommandError
 
+from gate import standing
 from gate.api import summary
 from gate.models import Lever
 from gate.reasons import explain
@@ -15,7 +16,7 @@ NOT_READY = 4
 
 
 class Command(BaseCommand):
-    help = "Exit with 0 accepted, 1 rejected, 2 inconclusive, 3 no-benefit, 4 not ready, 5 provisional."
+    help = "Exit with 0 accepted, 1 rejected, 2 inconclusive or fallen since, 3 no-benefit, 4 not ready, 5 provisional."
 
     def add_arguments(self, parser):
         parser.add_argument("slug")
@@ -43,5 +44,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{slug}: {verdict.verdict}{' (' + verdict.evidence + ')' if verdict.evidence else ''}")
             for code in verdict.reasons:
                 self.stdout.write(f"  {code}: {explain(code)[0]}")
-        code = CODES[verdict.verdict] if verdict else NOT_READY
+        fallen = standing.why_not(lever)
+        if fallen and not options["json"]:
+            self.stdout.write(f"It does not stand any more ({', '.join(fallen)}): {explain(fallen[0])[0]} {explain(fallen[0])[1]}")
+        code = CODES["inconclusive"] if fallen else CODES[verdict.verdict] if verdict else NOT_READY
         sys.exit(0 if code == 5 and allow_provisional else code)

@@ -1,4 +1,5 @@
 // Answers wait here until the server has acknowledged them; a reload or a lost network loses none.
+import { deliver } from "./net.js";
 
 const NAME = "listening";
 const STORE = "votes";
@@ -35,40 +36,11 @@ export async function waiting() {
   return [...new Map([...stored.map((v) => [v.id, v]), ...memory]).values()];
 }
 
-async function drop(vote) {
+// Sends one answer until it is acknowledged: what the server said, or null when it will never take it.
+export async function send(vote, url, csrf, waitingChanged) {
+  const answer = await deliver(url, csrf, vote, () => waitingChanged(1));
   memory.delete(vote.id);
   await transact("readwrite", (store) => store.delete(vote.id)).catch(() => undefined);
-}
-
-// Sends one answer until it is acknowledged. Resolves to "stored" or "refused" (the server will never take it).
-export async function send(vote, url, csrf, waitingChanged) {
-  for (let pause = 500; ; pause = Math.min(pause * 2, 15000)) {
-    let answer = null;
-    try {
-      answer = await fetch(url, {
-        method: "POST",
-        headers: { "Content-Type": "application/json", "X-CSRFToken": csrf },
-        body: JSON.stringify(vote),
-      });
-    } catch {
-      answer = null;
-    }
-    if (answer && answer.ok) {
-      await drop(vote);
-      waitingChanged(0);
-      return "stored";
-    }
-    if (answer && answer.status === 403) {
-      // The page's key is out of date, as after a login in this browser. The vote is kept; a fresh page sends it.
-      location.reload();
-      return new Promise(() => undefined);
-    }
-    if (answer && answer.status >= 400 && answer.status < 500 && answer.status !== 408 && answer.status !== 429) {
-      await drop(vote);
-      waitingChanged(0);
-      return "refused";
-    }
-    waitingChanged(1);
-    await new Promise((resolve) => setTimeout(resolve, pause));
-  }
+  waitingChanged(0);
+  return answer;
 }

@@ -1,9 +1,11 @@
-// Plays two recordings of equal length, one at a time. Switching is sample-exact: 5 ms raised-cosine out, then 5 ms in, no cross-fade.
+// Plays two recordings, one at a time. Every start falls on a sample; a switch is 5 ms raised-cosine out, then 5 ms in, no cross-fade.
 
 const FADE = 0.005;
 const CELL = 0.01;
 const TAIL = 0.3;
 const NEEDED = 0.9;
+const AUDIBLE = 0.001; // -60 dBFS: far above the dither, far below speech
+const LATE = 0.1;
 
 function curve(rising) {
   return Float32Array.from({ length: 64 }, (_, i) => {
@@ -13,6 +15,17 @@ function curve(rising) {
 }
 const IN = curve(true);
 const OUT = curve(false);
+
+// Where sound begins and ends, in seconds; all of it in a silent recording.
+function span(buffer) {
+  const samples = buffer.getChannelData(0);
+  const loud = (x) => Math.abs(x) > AUDIBLE;
+  const first = samples.findIndex(loud);
+  if (first < 0) return [0, buffer.duration];
+  let last = samples.length - 1;
+  while (!loud(samples[last])) last -= 1;
+  return [first / buffer.sampleRate, (last + 1) / buffer.sampleRate];
+}
 
 export class Player {
   constructor(context, changed) {
@@ -24,83 +37,123 @@ export class Player {
   clear() {
     this.stop();
     this.buffers = {};
+    this.spans = {};
     this.heard = {};
     this.plays = { left: 0, right: 0 };
+    this.frames = { left: 0, right: 0 };
     this.switches = 0;
+    this.glitches = 0;
     this.first = null;
-    this.at = 0;
+    this.paused = null;
   }
 
-  async load(side, bytes) {
-    const buffer = await this.context.decodeAudioData(bytes);
-    this.buffers[side] = buffer;
-    this.heard[side] = new Uint8Array(Math.max(1, Math.ceil(buffer.duration / CELL)));
+  // Takes decoded sound: {left, right}.
+  take(buffers) {
+    this.clear();
+    for (const [side, buffer] of Object.entries(buffers)) {
+      this.buffers[side] = buffer;
+      this.spans[side] = span(buffer);
+      this.heard[side] = new Uint8Array(Math.max(1, Math.ceil(buffer.duration / CELL)));
+    }
   }
 
   get ready() {
     return Boolean(this.buffers.left && this.buffers.right);
   }
 
+  // A time on the grid of samples: between two of them a browser would interpolate, and nothing would be exact any more.
+  grid(seconds) {
+    const rate = this.context.sampleRate;
+    return Math.ceil(seconds * rate - 1e-6) / rate;
+  }
+
   // Starts `side` from `offset` seconds; whatever plays is faded out first, so that one source is audible at any time.
   play(side, offset = 0) {
-    if (!this.ready || this.context.state !== "running") return;
-    const from = this.stop();
-    const start = Math.max(this.context.currentTime, from) + 0.001;
+    if (!this.ready || this.context.state === "suspended" || this.context.state === "interrupted") return;
+    const begin = this.grid(Math.max(this.context.currentTime, this.stop()) + 0.001);
+    const from = Math.min(this.grid(Math.max(0, offset)), this.buffers[side].duration);
     const source = this.context.createBufferSource();
     const gain = this.context.createGain();
     source.buffer = this.buffers[side];
     source.connect(gain).connect(this.context.destination);
     gain.gain.setValueAtTime(0, this.context.currentTime);
-    gain.gain.setValueCurveAtTime(IN, start, FADE);
-    source.start(start, offset);
+    gain.gain.setValueCurveAtTime(IN, begin, FADE);
+    gain.gain.setValueAtTime(1, begin + FADE);
+    source.start(begin, from);
     source.onended = () => this.now && this.now.source === source && this.stop(true);
-    this.now = { side, source, gain, start, offset, marked: offset };
+    this.now = { side, source, gain, begin, from, marked: from, clock: performance.now(), context: this.context.currentTime };
     this.plays[side] += 1;
     this.first = this.first || side;
+    this.paused = null;
     this.changed();
   }
 
-  // The same place in the other recording: both have one length, so places correspond as far as they can without words.
+  // The corresponding place in the other recording: as far into its speech, in proportion.
   switch() {
     if (!this.now) return;
     const { side } = this.now;
-    const place = this.position();
+    const other = side === "left" ? "right" : "left";
+    const [a, b] = [this.spans[side], this.spans[other]];
+    const share = (this.position() - a[0]) / Math.max(a[1] - a[0], CELL);
     this.switches += 1;
-    this.play(side === "left" ? "right" : "left", place);
+    this.play(other, Math.min(Math.max(b[0] + share * (b[1] - b[0]), 0), this.buffers[other].duration));
+  }
+
+  // Stops where it is, or goes on from there.
+  pause() {
+    if (this.now) {
+      const where = { side: this.now.side, at: this.position() };
+      this.stop();
+      this.paused = where;
+    } else if (this.paused) {
+      this.play(this.paused.side, this.paused.at);
+    }
   }
 
   position() {
-    if (!this.now) return this.at;
-    const passed = Math.max(0, this.context.currentTime - this.now.start);
-    return Math.min(this.now.offset + passed, this.now.source.buffer.duration);
+    const passed = Math.max(0, this.context.currentTime - this.now.begin);
+    return Math.min(this.now.from + passed, this.now.source.buffer.duration);
   }
 
   // Ends what plays; returns the context time at which it is silent.
   stop(ended = false) {
     if (!this.now) return 0;
     this.mark(ended);
-    const { source, gain } = this.now;
-    this.at = ended ? 0 : this.position();
+    const { source, gain, begin } = this.now;
     this.now = null;
     source.onended = null;
-    const silent = this.context.currentTime + FADE;
+    const start = this.grid(this.context.currentTime);
+    const silent = start + FADE;
     if (!ended) {
-      gain.gain.cancelScheduledValues(this.context.currentTime);
-      gain.gain.setValueCurveAtTime(OUT, this.context.currentTime, FADE);
+      gain.gain.cancelScheduledValues(start);
+      if (start > begin) gain.gain.setValueCurveAtTime(OUT, start, FADE);
+      else gain.gain.setValueAtTime(0, start); // it had not begun
       source.stop(silent);
     }
     this.changed();
     return silent;
   }
 
-  // Notes what was really rendered since the last call, in cells of 10 ms.
+  // Notes what was rendered since the last call: frames, and cells of 10 ms. A clock that ran behind the wall's is a glitch.
   mark(ended = false) {
     if (!this.now) return;
     const { side } = this.now;
     const to = ended ? this.buffers[side].duration : this.position();
     const cells = this.heard[side];
-    for (let i = Math.floor(this.now.marked / CELL); i < Math.min(cells.length, Math.ceil(to / CELL)); i += 1) cells[i] = 1;
-    this.now.marked = Math.max(this.now.marked, to);
+    for (let i = Math.floor(this.now.marked / CELL); i < Math.min(cells.length, Math.floor(to / CELL + 1e-6)); i += 1) cells[i] = 1;
+    if (ended) cells[cells.length - 1] = 1;
+    this.frames[side] += Math.max(0, Math.round((to - this.now.marked) * this.context.sampleRate));
+    this.now.marked = Math.max(this.now.marked, Math.floor(to / CELL) * CELL);
+    const [clock, context] = [performance.now(), this.context.currentTime];
+    if ((clock - this.now.clock) / 1000 - (context - this.now.context) > LATE) {
+      this.glitches += 1;
+      [this.now.clock, this.now.context] = [clock, context];
+    }
+  }
+
+  // The sound was interrupted: what was heard of the side that played does not count.
+  forget() {
+    if (this.now) this.heard[this.now.side].fill(0);
   }
 
   share(side) {
@@ -108,21 +161,30 @@ export class Player {
     return cells ? cells.reduce((sum, cell) => sum + cell, 0) / cells.length : 0;
   }
 
-  // Heard enough to judge: nine tenths of it and its very end.
-  enough(side) {
+  // The last 300 ms, of its speech and of the recording.
+  tail(side) {
     const cells = this.heard[side];
     if (!cells) return false;
-    const tail = cells.slice(-Math.round(TAIL / CELL));
-    return this.share(side) >= NEEDED && tail.every((cell) => cell === 1);
+    const end = Math.min(cells.length, Math.ceil(this.spans[side][1] / CELL));
+    const all = (part) => part.every((cell) => cell === 1);
+    return all(cells.slice(Math.max(0, end - Math.round(TAIL / CELL)), end)) && all(cells.slice(-Math.round(TAIL / CELL)));
+  }
+
+  // Heard enough to judge: nine tenths of it and its very end.
+  enough(side) {
+    return this.share(side) >= NEEDED && this.tail(side);
   }
 
   log() {
-    const seconds = (side) => Number((this.share(side) * (this.buffers[side]?.duration || 0)).toFixed(2));
+    const both = (value) => ({ left: value("left"), right: value("right") });
     return {
-      heard_s: { left: seconds("left"), right: seconds("right") },
-      plays: this.plays,
+      frames: { ...this.frames },
+      share: both((side) => Number(this.share(side).toFixed(3))),
+      tail: both((side) => this.tail(side)),
+      plays: { ...this.plays },
       switches: this.switches,
       first: this.first,
+      glitches: this.glitches,
       output_latency_s: this.context.outputLatency || 0,
     };
   }

@@ -1,43 +1,54 @@
 // The trial page: load a pair, hear both, answer, send, next. An answer is possible only while sound really runs.
-import { Player } from "./player.js";
+import { get, post } from "./net.js";
 import { keep, send, waiting } from "./outbox.js";
+import { Player } from "./player.js";
+import { Remarks } from "./remarks.js";
 
 const page = document.querySelector("#trial");
 const words = JSON.parse(document.querySelector("#words").textContent);
 const urls = page.dataset;
 const find = (name) => page.querySelector(`[data-role="${name}"]`);
+const dialogs = { keys: document.querySelector("#keys"), remark: document.querySelector("#remark"), link: document.querySelector("#link") };
 const players = { left: find("play-left"), right: find("play-right") };
 const answers = { left: find("answer-left"), same: find("answer-same"), right: find("answer-right") };
 const veil = document.querySelector("#veil");
 const begin = document.querySelector("#begin");
+const rest = document.querySelector("#rest");
+const remarks = new Remarks(words, find, dialogs.remark);
 
 let context = null;
 let player = null;
 let trial = null;
+let coming = null; // the next trial with its sound, fetched while this one is judged
+let last = null; // key of the trial that was answered last
 let choice = null;
-let sending = false;
+let busy = true; // loading, sending, or reading what practice has to say
+let note = "";
 let shownAt = 0;
-let breaks = 0;
+let done = 0;
+let states = [];
 
 const running = () => context && context.state === "running";
 const heardBoth = () => player && player.enough("left") && player.enough("right");
+const slow = () => { find("hint").textContent = words.retrying; };
 
 function draw() {
   for (const side of ["left", "right"]) {
     const playing = Boolean(player && player.now && player.now.side === side);
     players[side].classList.toggle("playing", playing);
-    players[side].disabled = !(player && player.ready) || sending;
+    players[side].disabled = !(player && player.ready) || busy;
     players[side].style.setProperty("--heard", player ? player.share(side).toFixed(3) : 0);
     players[side].setAttribute("aria-label", `${words.play[side]}${player && player.enough(side) ? `, ${words.heard}` : ""}`);
   }
-  const open = running() && heardBoth() && !sending;
+  const open = running() && heardBoth() && !busy;
   for (const [name, button] of Object.entries(answers)) {
     button.disabled = !open;
     button.setAttribute("aria-pressed", String(choice === name));
   }
-  find("switch").disabled = !(player && player.now) || sending;
-  find("next").disabled = !open || !choice;
-  if (!sending) find("hint").textContent = !player || !player.ready ? words.loading : heardBoth() ? (choice ? "" : words.answer) : words.listen;
+  find("switch").disabled = !(player && player.now) || busy;
+  find("next").disabled = !(find("next").onclick || (open && choice));
+  find("undo").hidden = !last || busy;
+  if (!busy) find("hint").textContent = note || (heardBoth() ? (choice ? "" : words.answer) : words.listen);
 }
 
 function tick() {
@@ -46,75 +57,118 @@ function tick() {
   if (player && player.now) requestAnimationFrame(tick);
 }
 
-async function bytes(url) {
-  for (let pause = 400, tries = 0; tries < 6; pause *= 2, tries += 1) {
-    try {
-      const answer = await fetch(url, { cache: "no-store" });
-      if (answer.ok) return await answer.arrayBuffer();
-      if (answer.status === 404) return null;
-    } catch {
-      // offline for a moment
-    }
-    find("hint").textContent = words.retrying;
-    await new Promise((resolve) => setTimeout(resolve, pause));
-  }
-  return null;
-}
-
-async function fetchTrial() {
-  for (let pause = 500; ; pause = Math.min(pause * 2, 15000)) {
-    try {
-      const answer = await fetch(urls.next, { cache: "no-store" });
-      if (answer.ok) return await answer.json();
-      if (answer.status === 403) {
-        location.reload();
-        return new Promise(() => undefined);
-      }
-    } catch {
-      // offline for a moment
-    }
-    find("hint").textContent = words.retrying;
-    await new Promise((resolve) => setTimeout(resolve, pause));
+// A trial's two recordings, decoded; null when one of them can't be had.
+async function sounds(of) {
+  const bytes = await Promise.all([get(of.left, "arrayBuffer", slow), get(of.right, "arrayBuffer", slow)]);
+  if (!bytes[0] || !bytes[1]) return null;
+  try {
+    const [left, right] = await Promise.all(bytes.map((b) => context.decodeAudioData(b)));
+    return Math.abs(left.duration - right.duration) < 0.02 ? { left, right } : null;
+  } catch {
+    return null;
   }
 }
 
-async function load() {
+async function fetchAhead() {
+  const next = await get(urls.ahead, "json", () => undefined);
+  if (!next || next.finished) return;
+  const buffers = await sounds(next);
+  if (buffers) coming = { trial: next, buffers };
+}
+
+function pauseCard(sittings) {
+  rest.hidden = false;
+  rest.querySelector("button").onclick = async () => {
+    if (await post(urls.rested, urls.csrf, { sittings })) {
+      rest.hidden = true;
+      load();
+    }
+  };
+  rest.querySelector("button").focus();
+}
+
+function show(next, buffers) {
+  const practised = trial && trial.practice && !next.practice;
+  trial = next;
   choice = null;
-  sending = false;
-  player.clear();
-  trial = await fetchTrial();
-  if (trial.finished) {
-    location.assign(urls.thanks);
-    return;
-  }
-  const sentence = find("sentence");
-  sentence.textContent = trial.sentence;
-  sentence.lang = trial.lang;
-  sentence.dir = trial.dir;
-  find("bar").style.width = `${(100 * trial.done) / Math.max(1, trial.total)}%`;
-  find("count").textContent = words.count.replace("{n}", trial.done + 1).replace("{all}", trial.total);
+  states = [];
+  note = practised ? words.begins : note;
+  player.take(buffers);
+  remarks.begin(trial);
+  find("voice").hidden = !trial.voice;
+  find("practice").hidden = !trial.practice;
+  done = Math.max(trial.done, done);
+  find("bar").style.width = `${(100 * done) / Math.max(1, trial.total)}%`;
+  find("count").textContent = trial.practice ? "" : words.count.replace("{n}", Math.min(done + 1, Math.max(trial.total, 1))).replace("{all}", Math.max(trial.total, 1));
+  shownAt = performance.now();
+  busy = false;
   draw();
-  const sounds = await Promise.all([bytes(trial.left), bytes(trial.right)]);
-  if (!sounds[0] || !sounds[1]) {
-    find("hint").textContent = words.missing;
+}
+
+// Shows what is to be judged now. What was fetched ahead is shown at once; the server is asked whether it agrees.
+async function load(given = null) {
+  busy = true;
+  player.clear();
+  draw();
+  find("hint").textContent = words.loading;
+  if (coming && !given) {
+    const { trial: next, buffers } = coming;
+    coming = null;
+    show(next, buffers);
+    const agreed = await get(urls.next, "json", slow);
+    if (agreed && agreed.trial === next.trial) {
+      fetchAhead();
+      return;
+    }
+    if (!trial || trial.trial !== next.trial || busy) return; // answered meanwhile: the next round finds out
+    return load(agreed);
+  }
+  const next = given || (await get(urls.next, "json", slow));
+  if (!next) {
     setTimeout(load, 4000);
     return;
   }
-  await Promise.all([player.load("left", sounds[0]), player.load("right", sounds[1])]);
-  shownAt = performance.now();
-  draw();
+  if (next.finished === "break") {
+    pauseCard(next.sittings);
+    return;
+  }
+  if (next.finished) {
+    location.assign(urls.thanks);
+    return;
+  }
+  const buffers = await sounds(next);
+  if (!buffers) {
+    find("hint").textContent = words.missing;
+    await post(urls.undeliverable, urls.csrf, { trial: next.trial });
+    setTimeout(load, 1500);
+    return;
+  }
+  show(next, buffers);
+  fetchAhead();
 }
 
 function play(side) {
-  if (!player || !player.ready || sending) return;
+  if (!player || !player.ready || busy) return;
   if (player.now && player.now.side === side) player.stop();
   else player.play(side);
   requestAnimationFrame(tick);
 }
 
+async function playVoice() {
+  const bytes = await get(trial.voice, "arrayBuffer", slow);
+  if (!bytes) return;
+  player.stop();
+  const source = context.createBufferSource();
+  source.buffer = await context.decodeAudioData(bytes);
+  source.connect(context.destination);
+  source.start();
+}
+
 function answer(name) {
   if (answers[name].disabled) return;
   choice = name;
+  note = "";
+  remarks.open(name);
   draw();
 }
 
@@ -127,62 +181,132 @@ function uuid() {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
+const client = () => ({
+  width: innerWidth, height: innerHeight, ratio: devicePixelRatio, touch: navigator.maxTouchPoints || 0,
+  rate: context.sampleRate, agent: navigator.userAgent.slice(0, 120), lang: navigator.language,
+});
+
+const outboxChanged = (n) => { find("outbox").textContent = n ? words.waiting : ""; };
+
 async function confirm() {
-  if (find("next").disabled || sending) return;
-  sending = true;
+  if (find("next").disabled) return;
+  if (find("next").onclick) {
+    find("next").onclick();
+    return;
+  }
+  busy = true;
   player.stop();
-  const log = { ...player.log(), seconds: Number(((performance.now() - shownAt) / 1000).toFixed(1)), sound_breaks: breaks };
-  const vote = { id: uuid(), trial: trial.trial, choice, log };
+  const log = {
+    ...player.log(), seconds: Number(((performance.now() - shownAt) / 1000).toFixed(1)),
+    sound_breaks: states.length, states, client: client(),
+  };
+  const vote = { id: uuid(), trial: trial.trial, choice, strength: remarks.strength, tags: remarks.tags, log };
   draw();
   await keep(vote);
-  const outcome = await send(vote, urls.vote, urls.csrf, (n) => { find("outbox").textContent = n ? words.waiting : ""; });
-  if (outcome === "refused") find("hint").textContent = words.refused;
+  const answered = await send(vote, urls.vote, urls.csrf, outboxChanged);
+  last = answered && !trial.practice ? trial.trial : null;
+  if (answered && !trial.practice) done += 1;
+  note = answered ? "" : words.refused;
+  if (answered && answered.feedback) {
+    find("hint").textContent = answered.feedback;
+    find("next").onclick = () => { find("next").onclick = null; load(); };
+    draw();
+    find("next").focus();
+    return;
+  }
   await load();
+}
+
+async function undo() {
+  if (!last || busy) return;
+  busy = true;
+  player.stop();
+  const answered = await post(urls.undo, urls.csrf, { trial: last });
+  last = null;
+  if (answered && answered.ok) {
+    coming = null;
+    done = Math.max(0, done - 1);
+    note = words.undone;
+    await load(answered.body);
+    return;
+  }
+  busy = false;
+  note = words.no_undo;
+  draw();
+}
+
+async function elsewhere() {
+  const answer = await get(urls.elsewhere, "json", slow);
+  if (!answer) return;
+  dialogs.link.querySelector("input").value = answer.link;
+  dialogs.link.showModal();
 }
 
 function watchSound() {
   const silent = !running();
-  if (silent && veil.hidden) breaks += 1;
+  if (silent && veil.hidden) {
+    states.push(context.state);
+    if (player) player.forget();
+  }
   if (silent && player) player.stop();
   veil.hidden = !silent;
   if (silent) begin.focus();
   draw();
 }
 
+function build() {
+  context = new AudioContext({ sampleRate: 24000 });
+  context.onstatechange = watchSound;
+  if (player) player.context = context;
+  else player = new Player(context, draw);
+}
+
 async function start() {
   begin.disabled = true;
-  if (!context) {
-    context = new AudioContext({ sampleRate: 24000 });
-    context.onstatechange = watchSound;
-    player = new Player(context, draw);
-  }
+  if (!context) build();
   await context.resume().catch(() => undefined);
+  const before = context.currentTime;
+  await new Promise((resolve) => setTimeout(resolve, trial ? 300 : 0));
+  if (trial && running() && context.currentTime === before) {
+    // Some phones hand back a clock that stands still after a call: only a new one runs.
+    context.onstatechange = null;
+    build();
+    await context.resume().catch(() => undefined);
+  }
   begin.disabled = false;
   watchSound();
   if (!running() || trial) return;
-  for (const vote of await waiting()) await send(vote, urls.vote, urls.csrf, (n) => { find("outbox").textContent = n ? words.waiting : ""; });
+  if (navigator.wakeLock) navigator.wakeLock.request("screen").catch(() => undefined);
+  for (const vote of await waiting()) await send(vote, urls.vote, urls.csrf, outboxChanged);
   await load();
 }
 
 const keys = {
-  1: () => play("left"), 2: () => play("right"), s: () => player && player.switch(), S: () => player && player.switch(),
-  ArrowLeft: () => answer("left"), ArrowDown: () => answer("same"), ArrowRight: () => answer("right"), Enter: confirm,
-  "?": () => document.querySelector("#keys").showModal(),
+  1: () => play("left"), 2: () => play("right"), s: () => player && player.switch(), " ": () => player && !busy && player.pause(),
+  ArrowLeft: () => answer("left"), ArrowDown: () => answer("same"), ArrowRight: () => answer("right"), Enter: confirm, z: undo,
+  "?": () => dialogs.keys.showModal(),
 };
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !veil.hidden || document.querySelector("#keys").open) return;
+  const shut = !veil.hidden || !rest.hidden || Object.values(dialogs).some((d) => d.open);
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || shut) return;
   if (event.target.matches("input, textarea, select")) return;
-  if (event.key === "Enter" && event.target.matches("button") && event.target !== find("next")) return;
-  const action = keys[event.key];
+  if ((event.key === "Enter" || event.key === " ") && event.target.matches("button, a") && event.target !== find("next")) return;
+  const action = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!action) return;
   event.preventDefault();
   action();
+  requestAnimationFrame(tick);
 });
 for (const side of ["left", "right"]) players[side].addEventListener("click", () => play(side));
 for (const name of Object.keys(answers)) answers[name].addEventListener("click", () => answer(name));
+for (const name of ["slightly", "clearly"]) find(name).addEventListener("click", () => remarks.say(name));
+find("whole").addEventListener("click", () => remarks.ask(null, ""));
 find("switch").addEventListener("click", () => { player.switch(); requestAnimationFrame(tick); });
-find("next").addEventListener("click", confirm);
-document.querySelector("#show-keys").addEventListener("click", () => document.querySelector("#keys").showModal());
+find("next").addEventListener("click", () => { if (!find("next").onclick) confirm(); });
+find("undo").addEventListener("click", undo);
+find("voice").addEventListener("click", playVoice);
+document.querySelector("#show-keys").addEventListener("click", () => dialogs.keys.showModal());
+document.querySelector("#show-link").addEventListener("click", elsewhere);
 
 if (window.AudioContext) {
   begin.addEventListener("click", start);

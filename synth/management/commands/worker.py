@@ -1,14 +1,25 @@
 """`manage.py worker`: this machine renders for a host. Celery's options are hidden; one worker per machine."""
 
+import contextlib
 import fcntl
 import os
-import sys
+import platform
+from importlib.metadata import PackageNotFoundError, version
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from synth import desk, worker
 from synth.engine import bundled
+
+
+def environment() -> dict[str, str]:
+    """What makes another machine of this one, read without importing an engine; the host compares it with what levers were measured on."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in ("mlx", "mlx-audio"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 class Command(BaseCommand):
@@ -30,7 +41,7 @@ class Command(BaseCommand):
         except RuntimeError as error:
             self.stderr.write(f"The bundled voice could not be made ({error}); other models are not affected.")
         settings.DESK_URL, settings.WORKER_TOKEN = host.rstrip("/"), token
-        facts = {"name": settings.WORKER_NAME, "device_class": worker.device_class(), "environment": {"python": sys.version.split()[0]}}
+        facts = {"name": settings.WORKER_NAME, "device_class": worker.device_class(), "environment": environment()}
         try:
             answer = desk.Desk(settings.DESK_URL, token, patience=90).hello(facts)
         except (desk.Denied, desk.Unreachable) as error:

@@ -1,0 +1,68 @@
+"""Pairs with a known answer, made from good recordings: what shows whether a panel listens, and whether it would hear a damage."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from listening import damage
+from listening.models import Pair
+from listening.pairs import Prepared, prepared
+from synth import clips, pcm
+from synth.models import Clip
+
+Kind = Pair.Kind
+#: What the recordings are made into, the first ones first: a small set has one of each that matters.
+ORDER = (
+    Kind.OBVIOUS, Kind.ASSAY, Kind.PRACTICE, Kind.IDENTICAL, Kind.ASSAY, Kind.OBVIOUS, Kind.INSTRUCTION, Kind.PRACTICE, Kind.ASSAY,
+    Kind.OBVIOUS, Kind.ASSAY, Kind.IDENTICAL, Kind.OBVIOUS, Kind.PRACTICE, Kind.ASSAY, Kind.OBVIOUS, Kind.INSTRUCTION, Kind.ASSAY,
+    Kind.IDENTICAL, Kind.OBVIOUS, Kind.ASSAY, Kind.ASSAY,
+)  # fmt: skip
+
+
+def kept(samples: np.ndarray[Any, Any], rate: int) -> Clip:
+    """Stores sound that was made here, as any other clip."""
+    data = pcm.encode_flac(np.asarray(samples, dtype=np.float32), rate)
+    sha = hashlib.sha256(data).hexdigest()
+    decoded = clips.take(data, sha)
+    name = pcm.pcm_sha256(decoded.samples, rate)
+    defaults = {"file_sha256": sha, "sample_rate": rate, "samples": len(decoded.samples)}
+    return Clip.objects.get_or_create(pcm_sha256=name, defaults=defaults)[0]
+
+
+def make(good: Sequence[tuple[int, Clip]], instructions: Mapping[str, Clip], assay_q_db: float) -> list[Prepared]:
+    """Control pairs from (sentence, recording), one from each. Reads and writes sound: do it outside of a transaction.
+
+    Args: instructions, answer (left, same, right) -> a recording that asks for it; none, and there are no such trials.
+    assay_q_db, the moderate damage as signal to modulated noise, dB.
+    """
+    kinds = [Kind.OBVIOUS if kind == Kind.INSTRUCTION and not instructions else kind for kind in ORDER[: len(good)]]
+    # An instruction is long; on a short sentence its length would give it away.
+    longest = sorted(range(len(good)), key=lambda k: good[k][1].seconds)[len(good) - kinds.count(Kind.INSTRUCTION) :]
+    others = iter([pair for k, pair in enumerate(good) if k not in longest])
+    carriers = iter([good[k] for k in longest])
+    found, times = [], dict.fromkeys(Kind.values, 0)
+    for wanted in kinds:
+        sentence, clip = next(carriers if wanted == Kind.INSTRUCTION else others)
+        found.append(_one(sentence, clip, wanted, times[wanted], instructions, assay_q_db))
+        times[wanted] += 1
+    return found
+
+
+def _one(sentence: int, clip: Clip, kind: str, time: int, instructions: Mapping[str, Clip], assay_q_db: float) -> Prepared:
+    sound = clips.samples(clip)
+    samples, rate, seed = sound.samples, sound.sample_rate, int(clip.pcm_sha256[:8], 16)
+    if kind == Kind.IDENTICAL or (kind == Kind.PRACTICE and time == 1):
+        return prepared(sentence, clip, clip, kind=kind)
+    if kind == Kind.INSTRUCTION:
+        answer = sorted(instructions)[(seed + time) % len(instructions)]
+        spoken = clips.samples(instructions[answer])
+        asked = kept(damage.interrupted(samples, spoken.samples, rate), rate)
+        return prepared(sentence, asked, asked, kind=kind, expected=answer)
+    if kind == Kind.ASSAY:
+        return prepared(sentence, clip, kept(damage.mnru(samples, assay_q_db, seed), rate), kind=kind, damage=f"MNRU {assay_q_db:g} dB")
+    what = damage.OBVIOUS[time % len(damage.OBVIOUS)]
+    return prepared(sentence, clip, kept(damage.obvious(samples, rate, what, seed), rate), kind=kind, damage=what)

@@ -1,0 +1,137 @@
+"""The way of a rater: which page comes next, being let in, being tested, being forgotten."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from datetime import timedelta
+
+from django.core import signing
+from django.db import IntegrityError, transaction
+from django.db.models import Count
+from django.utils import timezone, translation
+
+from listening import allocate
+from listening.models import Consent, Invitation, Qualification, Rater, Trial, Vote, Word
+from listening.platforms import Arrival
+
+CONSENT_VERSION = "2026-12"
+#: A qualification holds so long.
+HOLDS = timedelta(days=90)
+#: Words asked, the fewest that make a test of it, the share that must be right, and who must have approved a recording.
+ASKED, FEWEST, PASSED, APPROVALS = 8, 4, 0.75, 2
+RESUME_SALT, RESUME_AGE = "go-on", 90 * 24 * 3600
+
+
+def admit(invitation: Invitation, came: Arrival, adult: bool, native: bool) -> Rater | None:
+    """The rater this visitor is from now on: a new one, or the one this platform's worker is already. None when the last place is gone."""
+    try:
+        with transaction.atomic():
+            locked = Invitation.objects.select_for_update().get(pk=invitation.pk)
+            if locked.why_closed():
+                return None
+            screened = "" if adult and native else "language" if adult else "age"
+            rater = Rater.objects.create(
+                panel_id=locked.panel_id, invitation=locked, platform=came.platform, external_id=came.external_id,
+                external_study=came.external_study, interface=translation.get_language() or "en", screened_out_for=screened,
+                screened_out_at=timezone.now() if screened else None,
+            )  # fmt: skip
+            Consent.objects.create(rater=rater, version=CONSENT_VERSION, language=translation.get_language() or "en")
+            return rater
+    except IntegrityError:  # the same worker, in two windows at once
+        return Rater.objects.get(platform=came.platform, external_id=came.external_id, external_study=came.external_study)
+
+
+def step(rater: Rater) -> str:
+    """The page this rater belongs on: check, words, test or thanks."""
+    if rater.screened_out_at:
+        return "thanks"
+    if rater.sound_checked_at is None:
+        return "check"
+    return "test" if qualified(rater) else "words"
+
+
+def usable_words(rater: Rater) -> list[Word]:
+    """The words this rater is asked: approved by two people, chosen and ordered for this rater, the same at every visit."""
+    found = list(
+        Word.objects.filter(panel=rater.panel, retired_at=None).annotate(n=Count("approved_by")).filter(n__gte=APPROVALS).order_by("pk")
+    )
+    if len(found) < FEWEST:
+        return []
+    chance = random.Random(rater.key.int)  # noqa: S311 - an order, not a secret
+    return chance.sample(found, min(ASKED, len(found)))
+
+
+def options(rater: Rater, word: Word) -> list[str]:
+    """What may have been said, in an order that tells nothing."""
+    both = [word.said, word.other]
+    return both if (rater.key.int + word.pk) % 2 else both[::-1]
+
+
+def qualified(rater: Rater) -> bool:
+    """Whether the language needs no (further) test: passed not long ago, or nothing is there to test it with."""
+    since = timezone.now() - HOLDS
+    if rater.qualifications.filter(passed=True, at__gt=since).exists():
+        return True
+    if usable_words(rater):
+        return False
+    Qualification.objects.create(rater=rater, method=Qualification.Method.DECLARED, passed=True)
+    return True
+
+
+def examine(rater: Rater, answers: dict[int, str]) -> bool:
+    """Grades the words; a rater who knows too few is screened out, once and for all. answers: primary key of a word -> what was heard."""
+    with transaction.atomic():
+        Rater.objects.select_for_update().get(pk=rater.pk)
+        done = rater.qualifications.filter(method=Qualification.Method.TESTED, at__gt=timezone.now() - HOLDS).order_by("-pk").first()
+        if done:
+            return done.passed  # a second click, or another tab
+        asked = usable_words(rater)
+        right = sum(answers.get(word.pk) == word.said for word in asked)
+        passed = right >= PASSED * len(asked)
+        Qualification.objects.create(rater=rater, method=Qualification.Method.TESTED, right=right, asked=len(asked), passed=passed)
+        if not passed:
+            Rater.objects.filter(pk=rater.pk).update(screened_out_at=timezone.now(), screened_out_for="words")
+        return passed
+
+
+def resume_token(rater: Rater) -> str:
+    return signing.dumps(str(rater.key), salt=RESUME_SALT)
+
+
+def by_resume(token: str) -> Rater | None:
+    try:
+        key = signing.loads(token, salt=RESUME_SALT, max_age=RESUME_AGE)
+    except signing.BadSignature:
+        return None
+    return Rater.objects.filter(key=key, erased_at=None).first()
+
+
+def outcome(rater: Rater) -> str:
+    """What became of this rater: complete, screened, full (nothing was left for them), or '' while something is still to do."""
+    if rater.screened_out_at:
+        return "screened"
+    if allocate.standing(rater) or allocate.why_over(rater) in ("break", "today"):
+        return ""
+    answered = Vote.objects.filter(trial__rater=rater, superseded_at=None).exclude(trial__pair__kind="practice").exists()
+    return "complete" if answered else "full"
+
+
+def erase(rater: Rater) -> None:
+    """Forgets who this was: names, consents, what their browser said. Answers stay as bare numbers that point to nobody.
+
+    Answers of tests that are still open are withdrawn; what a verdict has read stays, or nobody could recompute it.
+    """
+    with transaction.atomic():
+        now = timezone.now()
+        mine = Vote.objects.filter(trial__rater=rater)
+        mine.filter(superseded_at=None, trial__pair__study__open=True).update(superseded_at=now)
+        Trial.objects.filter(rater=rater, pair__study__open=True).update(state=Trial.State.LAPSED)
+        for vote in mine:
+            vote.log = {k: v for k, v in vote.log.items() if k in ("share", "tail", "doubt", "first", "seconds")}
+            vote.save(update_fields=["log"])
+        rater.consents.all().delete()
+        Rater.objects.filter(pk=rater.pk).update(
+            key=uuid.uuid4(), external_id="", external_study="", platform="", interface="", headphones=None, headphone_check=[],
+            erased_at=now,
+        )  # fmt: skip
