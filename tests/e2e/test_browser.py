@@ -70,8 +70,12 @@ def begin(page, base):
 def hear(page, *keys):
     for key in keys or ("1", "2"):
         page.keyboard.press(key)
-        page.wait_for_selector(".player.playing")
-        page.wait_for_selector(".player.playing", state="detached")
+        name = {"1": "left", "2": "right"}[key]
+        page.wait_for_function(
+            """(name) => !document.querySelector('.player.playing') &&
+            document.querySelector(`[data-role=play-${name}]`).getAttribute('aria-label').includes(',')""",
+            arg=name,
+        )
 
 
 def answer(page, key="ArrowDown"):
