@@ -6,6 +6,7 @@ import hashlib
 import math
 import struct
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from synth.pcm import Decoded
 TARGET_LUFS = -23.0
 TRUE_PEAK_DBTP = -1.0
 RATE = 24000
+#: What any text takes, and the step lengths go in; seconds.
+LEAST_S, STEP_S = 0.5, 0.5
 
 
 def loudness(sound: Decoded) -> float:
@@ -75,6 +78,18 @@ def copy(sound: Decoded, gain_db: float, frames: int, seed: str) -> bytes:
     return header + b"data" + struct.pack("<I", len(data)) + data
 
 
-def frames_for(*sounds: Decoded) -> int:
-    """Frames both sides are padded to: the longer one, never trimmed."""
-    return max(len(_at_rate(s)) for s in sounds)
+def frames_for(*sounds: Decoded, characters: int = 0, pace: float = 0.0) -> int:
+    """Frames both sides are padded to, never trimmed: what the text takes at this pace (s a character), where both fit in.
+
+    Were it just the longer of the two, a pair with a damaged copy would be shorter for its text than a pair of two systems.
+    Longer sounds are rounded up to half a second.
+    """
+    needed = max(len(_at_rate(s)) for s in sounds)
+    usual = math.ceil((LEAST_S + pace * characters) / STEP_S) if pace else 0
+    return max(usual, math.ceil(needed / (STEP_S * RATE))) * int(STEP_S * RATE) if pace else needed
+
+
+def pace_of(pairs: Sequence[tuple[float, int]]) -> float:
+    """The pace at which the copies of nearly all these pairs fit. Args: (seconds of the longer recording, characters of the text)."""
+    ratios = sorted(max(0.0, seconds - LEAST_S) / max(1, characters) for seconds, characters in pairs)
+    return min(ratios[-1], 2 * ratios[len(ratios) // 2]) if ratios else 0.0

@@ -75,7 +75,7 @@ def sound(trial: Trial, key: str) -> bytes:
     side = 0 if key == trial.left_key else 1
     pair = trial.pair
     reference, tested = clips.samples(pair.reference), clips.samples(pair.tested)
-    frames = audio.frames_for(reference, tested)
+    frames = audio.frames_for(reference, tested, characters=len(pair.sentence.text), pace=pair.study.pace)
     seed = salted_hmac("dither", key).hexdigest()  # a seed the browser knew could be subtracted again, and show where sound ends
     if side == trial.tested_side:
         return audio.copy(tested, pair.gain_tested, frames, seed)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from listening import audio
 from listening.models import Pair, Panel, Study, Trial, Vote
 from synth import clips
-from synth.models import Clip
+from synth.models import Clip, Sentence
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ def open_study(language: str, votes_per_pair: int, found: Sequence[Prepared], sa
     panel, _ = Panel.objects.get_or_create(language=language)
     if sample and panel.sample_id is None:
         Panel.objects.filter(pk=panel.pk).update(sample=sample)
-    study = Study.objects.create(panel=panel, votes_per_pair=votes_per_pair, voice=voice)
+    texts = dict(Sentence.objects.filter(pk__in=[p.sentence for p in found]).values_list("pk", "text"))
+    pace = audio.pace_of([(max(p.reference.seconds, p.tested.seconds), len(texts[p.sentence])) for p in found])
+    study = Study.objects.create(panel=panel, votes_per_pair=votes_per_pair, voice=voice, pace=pace)
     for pair in found:
         first, second = pair.gains or (0.0, 0.0)
         Pair.objects.create(

@@ -79,7 +79,7 @@ def _held(rater: Rater, key: str) -> Trial:
     """The rater's own trial that has this name among its sounds, while it is not answered."""
     trial = (
         rater.trials.filter(Q(left_key=key) | Q(right_key=key), state__in=[State.OPEN, State.AHEAD])
-        .select_related("pair__reference", "pair__tested", "pair__study__voice")
+        .select_related("pair__reference", "pair__tested", "pair__sentence", "pair__study__voice")
         .first()
     )
     if trial is None:

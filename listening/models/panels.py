@@ -26,6 +26,7 @@ class Study(models.Model):
     voice = models.ForeignKey(
         Clip, null=True, blank=True, on_delete=models.PROTECT, help_text="The recording a cloned voice was made from."
     )
+    pace = models.FloatField(default=0.0, help_text="Seconds a character; listening copies are as long as it makes their text.")
     open = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -243,3 +243,14 @@ def test_text_may_be_twice_as_large_and_run_from_right_to_left(page, live_server
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     hear(page)
     answer(page, "ArrowDown")
+
+
+def test_hasty_presses_break_nothing(page, live_server):
+    begin(page, live_server.url)
+    for key in "121s2s1s12 2 1s" * 4:
+        page.keyboard.press(" " if key == " " else key)
+    page.keyboard.press("1")
+    page.wait_for_function("() => !document.querySelector('.player.playing')")
+    hear(page)
+    answer(page, "ArrowDown")
+    assert page.problems == [] and Vote.objects.get().log["plays"]["left"] > 10

@@ -180,3 +180,26 @@ def test_a_vote_after_the_study_closed_is_refused(db):
     pairs.close(study)
     assert post(browser(rater), trial).status_code == 409
     assert Vote.objects.count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_hundred_raters_vote_at_once_and_every_vote_is_there_once():
+    study = factories.study(pairs=25, votes_per_pair=8)
+    raters = [factories.rater() for _ in range(100)]
+
+    def sit(rater):
+        client, sent = browser(rater), []
+        for _ in range(2):
+            trial = client.get("/listen/next").json()
+            assert not trial.get("finished"), trial
+            body = {"id": str(uuid.uuid4()), "trial": trial["trial"], "choice": "same", "log": {}}
+            for _ in range(2):  # every vote is sent twice
+                sent.append(client.post("/listen/vote", json.dumps(body), content_type="application/json").status_code)
+        return sent
+
+    answers = at_once([lambda rater=rater: sit(rater) for rater in raters])
+    assert answers == [[201, 200, 201, 200]] * 100
+    assert Vote.objects.count() == 200 and Trial.objects.filter(state="voted").count() == 200
+    counts = [p.trials.filter(state="voted").count() for p in study.pairs.all()]
+    assert counts == [8] * 25

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand
 
 CHROMIUM = "/usr/bin/chromium"
 #: Minutes long, and enough to run once: the Postgres half takes these when there is one, the SQLite half the main job.
-ONCE = ["tests/e2e/test_compose.py", "tests/e2e/test_scorer_killed.py"]
+ONCE = ["tests/e2e/test_compose.py", "tests/e2e/test_scorer_killed.py", "tests/listening/test_leaks.py", "tests/e2e/test_sitting.py"]
 MAIN_JOB = "tests/e2e/test_main_job.py"
 #: No database is touched here: the SQLite half is enough. The services of docker-compose.yml are for the Postgres half.
 PURE = [

@@ -1,10 +1,12 @@
 // Plays two recordings, one at a time. Every start falls on a sample; a switch is 5 ms raised-cosine out, then 5 ms in, no cross-fade.
 
 const FADE = 0.005;
+const LEAD = 0.01; // what is scheduled nearer than this may be late already when the audio thread reads it
 const CELL = 0.01;
 const TAIL = 0.3;
 const NEEDED = 0.9;
-const AUDIBLE = 0.001; // -60 dBFS: far above the dither, far below speech
+const AUDIBLE = 0.0003; // -70 dBFS: far above the dither, far below speech
+const AFTER = 0.2;
 const LATE = 0.1;
 
 function curve(rising) {
@@ -15,6 +17,16 @@ function curve(rising) {
 }
 const IN = curve(true);
 const OUT = curve(false);
+
+function fadeOut(parameter, start) {
+  try {
+    parameter.setValueCurveAtTime(OUT, start, FADE);
+  } catch {
+    // The fade in came so late that it is still under way: silence at once, rather than sound that does not end.
+    parameter.cancelScheduledValues(0);
+    parameter.setValueAtTime(0, start);
+  }
+}
 
 // Where sound begins and ends, in seconds; all of it in a silent recording.
 function span(buffer) {
@@ -50,11 +62,14 @@ export class Player {
   // Takes decoded sound: {left, right}.
   take(buffers) {
     this.clear();
-    for (const [side, buffer] of Object.entries(buffers)) {
+    const sides = Object.entries(buffers);
+    for (const [side, buffer] of sides) {
       this.buffers[side] = buffer;
       this.spans[side] = span(buffer);
-      this.heard[side] = new Uint8Array(Math.max(1, Math.ceil(buffer.duration / CELL)));
     }
+    // Both are padded with silence on the way here; it ends a moment after the longer one does.
+    this.end = Math.min(...sides.map(([, b]) => b.duration), Math.max(...sides.map(([side]) => this.spans[side][1])) + AFTER);
+    for (const [side] of sides) this.heard[side] = new Uint8Array(Math.max(1, Math.ceil(this.end / CELL)));
   }
 
   get ready() {
@@ -70,16 +85,15 @@ export class Player {
   // Starts `side` from `offset` seconds; whatever plays is faded out first, so that one source is audible at any time.
   play(side, offset = 0) {
     if (!this.ready || this.context.state === "suspended" || this.context.state === "interrupted") return;
-    const begin = this.grid(Math.max(this.context.currentTime, this.stop()) + 0.001);
-    const from = Math.min(this.grid(Math.max(0, offset)), this.buffers[side].duration);
+    const begin = this.grid(Math.max(this.context.currentTime, this.stop()) + LEAD);
+    const from = Math.min(this.grid(Math.max(0, offset)), this.end);
     const source = this.context.createBufferSource();
     const gain = this.context.createGain();
     source.buffer = this.buffers[side];
     source.connect(gain).connect(this.context.destination);
     gain.gain.setValueAtTime(0, this.context.currentTime);
     gain.gain.setValueCurveAtTime(IN, begin, FADE);
-    gain.gain.setValueAtTime(1, begin + FADE);
-    source.start(begin, from);
+    source.start(begin, from, Math.max(0, this.end - from));
     source.onended = () => this.now && this.now.source === source && this.stop(true);
     this.now = { side, source, gain, begin, from, marked: from, clock: performance.now(), context: this.context.currentTime };
     this.plays[side] += 1;
@@ -96,7 +110,7 @@ export class Player {
     const [a, b] = [this.spans[side], this.spans[other]];
     const share = (this.position() - a[0]) / Math.max(a[1] - a[0], CELL);
     this.switches += 1;
-    this.play(other, Math.min(Math.max(b[0] + share * (b[1] - b[0]), 0), this.buffers[other].duration));
+    this.play(other, Math.min(Math.max(b[0] + share * (b[1] - b[0]), 0), this.end));
   }
 
   // Stops where it is, or goes on from there.
@@ -112,7 +126,7 @@ export class Player {
 
   position() {
     const passed = Math.max(0, this.context.currentTime - this.now.begin);
-    return Math.min(this.now.from + passed, this.now.source.buffer.duration);
+    return Math.min(this.now.from + passed, this.end);
   }
 
   // Ends what plays; returns the context time at which it is silent.
@@ -122,12 +136,17 @@ export class Player {
     const { source, gain, begin } = this.now;
     this.now = null;
     source.onended = null;
-    const start = this.grid(this.context.currentTime);
+    const now = this.context.currentTime;
+    // Two curves must not overlap, however close the presses: a fade in that is under way is let finish.
+    const start = now < begin ? this.grid(now) : this.grid(Math.max(now, begin + FADE) + 1 / this.context.sampleRate);
     const silent = start + FADE;
     if (!ended) {
-      gain.gain.cancelScheduledValues(start);
-      if (start > begin) gain.gain.setValueCurveAtTime(OUT, start, FADE);
-      else gain.gain.setValueAtTime(0, start); // it had not begun
+      if (now < begin) {
+        gain.gain.cancelScheduledValues(0);
+        gain.gain.setValueAtTime(0, now);
+      } else {
+        fadeOut(gain.gain, start);
+      }
       source.stop(silent);
     }
     this.changed();
@@ -138,7 +157,7 @@ export class Player {
   mark(ended = false) {
     if (!this.now) return;
     const { side } = this.now;
-    const to = ended ? this.buffers[side].duration : this.position();
+    const to = ended ? this.end : this.position();
     const cells = this.heard[side];
     for (let i = Math.floor(this.now.marked / CELL); i < Math.min(cells.length, Math.floor(to / CELL + 1e-6)); i += 1) cells[i] = 1;
     if (ended) cells[cells.length - 1] = 1;
