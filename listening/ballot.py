@@ -95,6 +95,15 @@ def _same(known: Vote, trial: Trial) -> bool:
 def undo(rater: Rater, trial_key: str) -> Trial:
     """Takes the rater's last answer back: superseded, not deleted; its trial stands open again, what came after waits. Raises NotTaken."""
     trial = _mine(rater, trial_key)
+    try:
+        _take_back(rater, trial)
+    except IntegrityError as error:  # another tab asked for the next comparison at this very moment
+        raise NotTaken("too_late_to_undo", 409, "This answer can't be taken back any more.") from error
+    trial.refresh_from_db()
+    return trial
+
+
+def _take_back(rater: Rater, trial: Trial) -> None:
     with transaction.atomic():
         Rater.objects.select_for_update().get(pk=rater.pk)
         last = (
@@ -109,5 +118,3 @@ def undo(rater: Rater, trial_key: str) -> Trial:
         rater.trials.filter(state=State.OPEN).update(state=waits)
         if not Trial.objects.filter(pk=trial.pk, state=State.VOTED).update(state=State.OPEN, lease_until=timezone.now() + allocate.LEASE):
             raise NotTaken("too_late_to_undo", 409, "This answer can't be taken back any more.")
-    trial.refresh_from_db()
-    return trial
