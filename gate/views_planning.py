@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import yaml
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -80,10 +81,15 @@ def sentences(request: HttpRequest) -> HttpResponse:
             corpora.check_size(sent.size, sent.name)
             data = sent.read()
             lines = corpora.read(data, sent.name, given["language"])
-            corpora.keep(given["name"], given["language"], lines, data, given["licence"], given["source"], given["revision"])
+            taken = corpora.keep(given["name"], given["language"], lines, data, given["licence"], given["source"], given["revision"])
         except Refused as error:
             form.add_error("name" if error.field == "name" else "file", error.message)
         else:
+            if taken.near:
+                first = ", ".join(f"{a} and {b}" for a, b in taken.near[:5])
+                messages.warning(
+                    request, f"{len(taken.near)} pairs of lines are nearly the same ({first}); only one of each counts as fresh at a time."
+                )
             return redirect("sentences")
     rows = [
         {"corpus": c, "total": c.sentences.count(), "used": Use.objects.filter(sentence__corpora=c).values("sentence").distinct().count()}

@@ -140,3 +140,11 @@ def test_a_new_policy_changes_no_lever_under_way(db, admin_user):
     plan = Plan.objects.create(lever=lever, body={"policy": old.pk}, digest="x")
     site_policy.replace({"margins": {"cer": 0.01}}, "tighter", admin_user)
     assert site_policy.locked_under(plan).margins.cer == 0.03
+
+
+def test_an_upload_with_near_duplicates_says_so(signed_in):
+    lines = b"The old ferry leaves the northern pier at dawn.\nThe old ferry leaves the northern pier at dawns.\nQuite another one."
+    page = signed_in.post(
+        "/sentences/", {"file": SimpleUploadedFile("near.txt", lines), "name": "near", "language": "en"}, follow=True
+    ).content.decode()
+    assert "1 pairs of lines are nearly the same (1 and 2)" in page
