@@ -75,7 +75,7 @@ def _chance(plan: policy.Plan, net: votes.NetPreference, look: int, tails: list[
 
 def _assay(study: Study, plan: policy.Plan, out: set[int]) -> dict[str, Any]:
     """Whether this panel hears a moderate damage: the lower limit of its preference for the intact side exceeds the vote margin."""
-    heard = [v for v in assay_votes(study) if v.rater not in out]
+    heard = [v for v in assay_votes(study, plan.listening.assay_q_db) if v.rater not in out]
     net = _net(heard, plan.share, -1)
     return {
         "met": net.lower > plan.margins.preference, "votes": net.votes, "raters": net.raters, "estimate": finite(net.estimate),

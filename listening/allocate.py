@@ -16,6 +16,8 @@ LEASE = timedelta(minutes=30)
 LEAD = 2
 TRIES = 12
 PRACTICE = 3
+#: How often what is free is looked up again when everything on the list was taken meanwhile, as when a hundred arrive at once.
+ROUNDS = 20
 Kind, State = Pair.Kind, Trial.State
 
 
@@ -120,16 +122,20 @@ def _move(trial: Trial, old: str, new: str) -> bool:
 
 def _make(rater: Rater, state: str) -> Trial | None:
     """A new trial in the first place that is free; None when there is none, or this rater got one by another request."""
-    for pair, slot in _next_options(rater):
-        try:
-            with transaction.atomic():
-                return Trial.objects.create(
-                    pair=pair, rater=rater, slot=slot, tested_side=side_of(pair, slot), state=state, lease_until=timezone.now() + LEASE
-                )
-        except IntegrityError:
-            # Another request took the slot, or gave this very rater a trial: look again or try the next.
-            if rater.trials.filter(state=state).exists():
-                return None
+    for _ in range(ROUNDS):
+        options = _next_options(rater)
+        if not options:
+            return None
+        for pair, slot in options:
+            try:
+                with transaction.atomic():
+                    return Trial.objects.create(
+                        pair=pair, rater=rater, slot=slot, tested_side=side_of(pair, slot), state=state, lease_until=timezone.now() + LEASE
+                    )
+            except IntegrityError:
+                # Another request took the slot, or gave this very rater a trial: try the next, and then look again.
+                if rater.trials.filter(state=state).exists():
+                    return None
     return None
 
 
@@ -144,8 +150,20 @@ def why_over(rater: Rater) -> str:
     return "break" if done and done % SITTING == 0 and rater.breaks < done // SITTING else ""
 
 
+def something_left(rater: Rater) -> bool:
+    """Whether a comparison waits for this rater, now, after a break or tomorrow. A test that is over is over today, too."""
+    if rater.trials.filter(state__in=[State.OPEN, State.AHEAD], pair__study__open=True).exists():
+        return True
+    if rater.invitation.answers_wanted and place(rater) >= rater.invitation.answers_wanted:
+        return False
+    back = rater.trials.filter(state=State.LAPSED, undeliverable=0, pair__study__open=True, pair__retired_at=None)
+    return _servable(rater).exists() or any(trial.slot in _free_slots(trial.pair) for trial in back.select_related("pair__study"))
+
+
 def next_trial(rater: Rater) -> Trial | None:
     """The rater's standing trial or a new one; None when there is nothing (more) for them."""
+    # What was opened at the moment its study closed can't be answered any more, and must not stand in the way.
+    rater.trials.filter(state__in=[State.OPEN, State.AHEAD], pair__study__open=False).update(state=State.LAPSED)
     for _ in range(3):
         known = standing(rater)
         if known:

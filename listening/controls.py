@@ -10,7 +10,7 @@ import numpy as np
 
 from listening import damage
 from listening.models import Pair
-from listening.pairs import Prepared, prepared
+from listening.pairs import Prepared, damage_name, prepared
 from synth import clips, pcm
 from synth.models import Clip
 
@@ -63,6 +63,6 @@ def _one(sentence: int, clip: Clip, kind: str, time: int, instructions: Mapping[
         asked = kept(damage.interrupted(samples, spoken.samples, rate), rate)
         return prepared(sentence, asked, asked, kind=kind, expected=answer)
     if kind == Kind.ASSAY:
-        return prepared(sentence, clip, kept(damage.mnru(samples, assay_q_db, seed), rate), kind=kind, damage=f"MNRU {assay_q_db:g} dB")
+        return prepared(sentence, clip, kept(damage.mnru(samples, assay_q_db, seed), rate), kind=kind, damage=damage_name(assay_q_db))
     what = damage.OBVIOUS[time % len(damage.OBVIOUS)]
     return prepared(sentence, clip, kept(damage.obvious(samples, rate, what, seed), rate), kind=kind, damage=what)

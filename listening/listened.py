@@ -19,7 +19,7 @@ MOST_TAGS = 24
 
 def _number(value: Any, low: float = 0.0, high: float = 1e7) -> float | None:
     known = isinstance(value, int | float) and not isinstance(value, bool)
-    return round(min(max(float(value), low), high), 3) if known else None
+    return round(float(min(max(value, low), high)), 3) if known else None  # bounded first: a number may be too long for a float
 
 
 def _sides(value: Any, high: float = 1e9) -> dict[str, float]:

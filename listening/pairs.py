@@ -85,11 +85,16 @@ def standing_votes(study: Study) -> list[Cast]:
     return _cast(_standing(study))
 
 
-def assay_votes(study: Study) -> list[Cast]:
-    """Votes on the moderate damage by the raters who judged this study, since it was opened, whichever study's control it was."""
+def damage_name(q_db: float) -> str:
+    return f"MNRU {q_db:g} dB"
+
+
+def assay_votes(study: Study, q_db: float) -> list[Cast]:
+    """Votes on the moderate damage of this size by the raters who judged this study, since it was opened, whosever control it was."""
     who = _standing(study).values("trial__rater")
     rows = Vote.objects.filter(
-        trial__pair__kind=Pair.Kind.ASSAY, trial__pair__retired_at=None, trial__pair__study__panel=study.panel_id, trial__rater__in=who,
+        trial__pair__kind=Pair.Kind.ASSAY, trial__pair__damage=damage_name(q_db), trial__pair__retired_at=None,
+        trial__pair__study__panel=study.panel_id, trial__rater__in=who,
         superseded_at=None, cast_at__gte=study.created_at,
     )  # fmt: skip
     return _cast(rows)

@@ -10,6 +10,7 @@ from django.core import signing
 from django.db import IntegrityError, transaction
 from django.db.models import Count
 from django.utils import timezone, translation
+from django.utils.crypto import salted_hmac
 
 from listening import allocate
 from listening.models import Consent, Invitation, Qualification, Rater, Trial, Vote, Word
@@ -65,7 +66,8 @@ def usable_words(rater: Rater) -> list[Word]:
 def options(rater: Rater, word: Word) -> list[str]:
     """What may have been said, in an order that tells nothing."""
     both = [word.said, word.other]
-    return both if (rater.key.int + word.pk) % 2 else both[::-1]
+    lot = salted_hmac("words", f"{rater.key}:{word.pk}").hexdigest()  # the key stands in the cookie: it must not foretell the order
+    return both if int(lot[0], 16) % 2 else both[::-1]
 
 
 def qualified(rater: Rater) -> bool:
@@ -111,7 +113,7 @@ def outcome(rater: Rater) -> str:
     """What became of this rater: complete, screened, full (nothing was left for them), or '' while something is still to do."""
     if rater.screened_out_at:
         return "screened"
-    if allocate.standing(rater) or allocate.why_over(rater) in ("break", "today"):
+    if allocate.something_left(rater):
         return ""
     answered = Vote.objects.filter(trial__rater=rater, superseded_at=None).exclude(trial__pair__kind="practice").exists()
     return "complete" if answered else "full"

@@ -122,7 +122,9 @@ def retire_faulty(panel: Panel, rules: Rules) -> list[Pair]:
     retired = []
     for pair, found in answers.items():
         others = [(right, known[rater]) for rater, right in found]
-        good = [right for right, r in others if r.caught - right >= rules.catch_share * (r.catches - 1) - 1e-9]
+        good = [
+            right for right, r in others if r.catches > rules.catches - 1 and r.caught - right >= rules.catch_share * (r.catches - 1) - 1e-9
+        ]
         if len(good) >= FAULTY_RATERS and good.count(False) > FAULTY_SHARE * len(good):
             Pair.objects.filter(pk=pair, retired_at=None).update(retired_at=timezone.now())
             retired.append(pair)

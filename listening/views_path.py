@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -112,7 +114,7 @@ def check(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         rater.sound_checked_at, rater.headphones = timezone.now(), request.POST.get("headphones") == "yes"
         score = request.POST.get("tones", "")
-        if score.isdigit() and int(score) <= 6 and len(rater.headphone_check) < 2:
+        if re.fullmatch("[0-6]", score) and len(rater.headphone_check) < 2:
             rater.headphone_check = [*rater.headphone_check, int(score)]
         rater.save(update_fields=["sound_checked_at", "headphones", "headphone_check"])
         return on(rater)

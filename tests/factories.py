@@ -85,7 +85,7 @@ def study(pairs=4, votes_per_pair=2, language="en", first_clip=0):
     return made
 
 
-def controls(of, count=22, q_db=10.0):
+def controls(of, count=22, q_db=15.0):
     """Control pairs in a study, made by the product from speech-like sound."""
     import numpy as np
 

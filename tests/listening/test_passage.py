@@ -328,3 +328,46 @@ def test_ten_megabytes_of_text_are_no_answer(db):
     body = json.dumps({"id": str(uuid.uuid4()), "trial": trial.key, "choice": "left", "log": {"x": "y" * 10_000_000}})
     answer = browser(rater).post("/listen/vote", body, content_type="application/json")
     assert answer.status_code == 413 and Vote.objects.count() == 0
+
+
+def test_no_code_is_shown_while_something_is_left_to_hear(db):
+    """Neither before the first answer nor between two, whoever opens the last page by hand."""
+    factories.study(pairs=3)
+    client, _, _ = welcome(form=PID)
+    client.post("/listen/check/", {"headphones": "yes"})
+    rater = Rater.objects.get()
+    codes = [platforms.code(rater, o) for o in platforms.OUTCOMES]
+
+    def shown():
+        page = client.get("/listen/thanks/", follow=True).content.decode()
+        return [c for c in codes if c in page]
+
+    assert shown() == []
+    trial = client.get("/listen/next").json()
+    post(client, Trial.objects.get(key=trial["trial"]))
+    assert shown() == []
+
+
+def test_a_trial_opened_as_its_study_closed_does_not_stand_in_the_way(db):
+    closed = factories.study(pairs=1)
+    rater = factories.rater()
+    allocate.next_trial(rater)
+    type(closed).objects.filter(pk=closed.pk).update(open=False)
+    factories.study(pairs=1, first_clip=5)
+    assert allocate.next_trial(rater).pair.study_id != closed.pk
+
+
+@pytest.mark.parametrize("log", ['{"seconds": 1' + "0" * 400 + "}", '{"client": {"agent": "\\ud800"}}'])
+def test_numbers_and_texts_no_database_takes_break_nothing(db, log):
+    factories.study()
+    rater = factories.rater()
+    trial = allocate.next_trial(rater)
+    body = f'{{"id": "{uuid.uuid4()}", "trial": "{trial.key}", "choice": "left", "log": {log}}}'
+    assert browser(rater).post("/listen/vote", body, content_type="application/json").status_code in (201, 400)
+    assert browser(rater).post("/listen/check/", {"tones": "\u00b2"}).status_code == 302
+
+
+def test_nothing_new_is_given_before_the_language_test(db, engineers):
+    factories.study()
+    words(engineers)
+    assert browser(factories.rater()).get("/listen/next").status_code == 403
