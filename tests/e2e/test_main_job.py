@@ -15,7 +15,7 @@ PARENT = {"name": "kokoro", "model": {"path": "kokoro-82m"}, "voice": {"preset":
 PLAN = {
     "benefit": "none", "margins": {"cer": 0.1, "dnsmos": 0.6, "length": 0.08, "level": 0.5, "catastrophe": 0.9, "preference": 0.9},
     "floor": {"sentences": 3, "clips": 3}, "panel": {"raters": 2, "sentences": 3, "votes": 6},
-    "listening": {"votes_per_pair": 3, "looks": [1.0], "assay": False, "controls": 4},
+    "listening": {"votes_per_pair": 3, "looks": [1.0], "assay": False, "controls": 4}, "timing": {"blocks": 0},
 }  # fmt: skip
 
 
@@ -50,10 +50,10 @@ def test_from_a_file_to_a_verdict_on_a_real_voice():
         shown = page.get("/levers/eight/").text
         assert "0 / 9" in shown and "preferred the candidate" not in shown
         assert page.get("/levers/eight/votes.csv").status_code == 409
-        assert vote(stack.rater(), lambda k: "same") == 3
+        assert vote(stack.rater(), lambda k: "same") >= 4  # three tests, a practice pair, and perhaps a control
         assert "3 / 9" in page.get("/levers/eight/").text
-        assert vote(stack.rater(), lambda k: "same") == 3
-        assert vote(stack.rater(), lambda k: "same") == 3
+        assert vote(stack.rater(), lambda k: "same") >= 4  # three tests, a practice pair, and perhaps a control
+        assert vote(stack.rater(), lambda k: "same") >= 4  # three tests, a practice pair, and perhaps a control
         stack.wait(lambda: stack.state("eight")["state"] == "settled", 20, "the human look")
         eight = stack.state("eight")
         assert (eight["verdict"], eight["evidence"]) == ("provisional", "heard")
