@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -64,13 +63,13 @@ def _wanted(lever: Lever, plan: policy.Plan) -> int:
     return plan.listening.controls if plan.listening.required and not lever.wanted["claims_identical"] else 0
 
 
-def ask_for_clips(lever: Lever, plan: policy.Plan, want: Callable[[dict[str, Any], int, int, str], None]) -> None:
+def ask_for_clips(lever: Lever, plan: policy.Plan) -> None:
     """Renders of the parent for what controls are made from; levers of one campaign share them."""
     count, key = _wanted(lever, plan), _key(lever)
     spoken = [*_sentences(lever, count), *_instructions(lever, count).values()] if count else []
     for place, sentence in enumerate(spoken):
         identity = {"draw_key": key, "configuration": lever.parent, "sentence": sentence, "replicate": 0, "repetition": 0}
-        want(identity, seed_of(key, sentence.digest, 0), place, lever.plan.body["device_class"])
+        Render.want(identity, seed_of(key, sentence.digest, 0), place, lever.plan.body["device_class"])
 
 
 def groups(lever: Lever, plan: policy.Plan) -> QuerySet[RenderGroup]:

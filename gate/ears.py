@@ -28,11 +28,15 @@ def _endpoint(plan: policy.Plan, net: votes.NetPreference, why: str) -> Endpoint
     return Endpoint("preference", -net.upper, -net.lower, margin=plan.margins.preference, may_pass=not why, why_open=why)
 
 
+def rules(plan: policy.Plan) -> screening.Rules:
+    """By which rules a plan says who counts."""
+    return screening.Rules(**plan.screening.model_dump())
+
+
 def human(study: Study, plan: policy.Plan, look: int, final: bool) -> tuple[Endpoint, dict[str, Any]]:
     """The endpoint at human look `look` (from 0), and the facts beside it."""
     everyone = standing_votes(study)
-    rules = screening.Rules(**plan.screening.model_dump())
-    out = screening.excluded({v.rater for v in everyone}, rules)
+    out = screening.excluded({v.rater for v in everyone}, rules(plan))
     cast = [v for v in everyone if v.rater not in out]
     tails = looks.tails(plan.listening.looks, plan.share)
     net, net_all = _net(cast, tails[look]), _net(everyone, tails[look])
@@ -86,16 +90,19 @@ def _assay(study: Study, plan: policy.Plan, out: set[int]) -> dict[str, Any]:
 def _sides(cast: list[Cast]) -> dict[str, Any]:
     """Position bias: how often the left one was preferred, whichever system it was."""
     left, right = (sum(v.choice == side for v in cast) for side in ("left", "right"))
-    p = screening.side_p(left, right)
-    return {"left": left, "right": right, "p": p, "uneven": p < UNEVEN_P}
+    return {"left": left, "right": right, **_evenness(left, right)}
 
 
 def _first_heard(cast: list[Cast]) -> dict[str, Any]:
     """How often the side that was played first was preferred."""
     told = [v for v in cast if v.first and v.choice != "same"]
     first = sum(v.choice == v.first for v in told)
-    p = screening.side_p(first, len(told) - first)
-    return {"first": first, "second": len(told) - first, "p": p, "uneven": p < UNEVEN_P}
+    return {"first": first, "second": len(told) - first, **_evenness(first, len(told) - first)}
+
+
+def _evenness(one: int, other: int) -> dict[str, Any]:
+    p = screening.side_p(one, other)
+    return {"p": p, "uneven": p < UNEVEN_P}
 
 
 def _arm(vote: Cast, side: str) -> str:

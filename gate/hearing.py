@@ -19,20 +19,9 @@ def open_listening(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
     """Opens the listening test, after an automatic look that everything passed. Pairs that are the same sound are left out."""
     by_sentence = evidence.pairs_to_hear(lever, plan)
     if not by_sentence:
-        with transaction.atomic():
-            move(lever, State.SETTLED)
-            look = keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts)
-            judge(lever, look, decide.Decision(decide.INCONCLUSIVE, ("identical_undeclared",)))
-        return True
+        return _nobody_asked(lever, facts, "identical_undeclared")
     if not policy.reaches_panel(plan, len(by_sentence)):  # too many pairs are the same sound, or were not made
-        with transaction.atomic():
-            move(lever, State.SETTLED)
-            judge(
-                lever,
-                keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts),
-                decide.Decision(decide.INCONCLUSIVE, ("preference:panel_too_small",)),
-            )
-        return True
+        return _nobody_asked(lever, facts, "preference:panel_too_small")
     # Reads and writes sound: outside of the transaction.
     prepared = [pairs.prepared(*found) for found in by_sentence]
     known = controls.pairs(lever, plan)
@@ -44,6 +33,15 @@ def open_listening(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
         Lever.objects.filter(pk=lever.pk).update(study=study)
         look_closer(lever)
         history.note(lever, f"measured and within its margins; {len(prepared)} pairs wait for listeners, {len(known)} controls among them")
+    return True
+
+
+def _nobody_asked(lever: Lever, facts: dict, reason: str) -> bool:
+    """Ends a lever whose listening test would show nothing."""
+    with transaction.atomic():
+        move(lever, State.SETTLED)
+        look = keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts)
+        judge(lever, look, decide.Decision(decide.INCONCLUSIVE, (reason,)))
     return True
 
 

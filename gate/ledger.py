@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from gate.models import LedgerEntry, Lever, Look, Plan, Verdict
+from gate.sentences import list_digest
 from synth.canonical import canonical, digest_of
 
 FIRST = "0" * 64
@@ -118,7 +119,7 @@ def _rows(entries: list[LedgerEntry]) -> list[str]:
         if digest_of(plan.body) != plan.digest:
             wrong.append(f"The plan of {plan.lever.slug} is not what was locked: its digest is another.")
         draw = plan.lever.draw
-        if draw and {draw.list_sha256, plan.body.get("list_sha256")} != {hashlib.sha256("\n".join(draw.order).encode()).hexdigest()}:
+        if draw and {draw.list_sha256, plan.body.get("list_sha256")} != {list_digest(draw.order)}:
             wrong.append(f"The sentences drawn for {plan.lever.slug} are not those that were locked.")
     for verdict in verdicts:
         bodies["verdict"][verdict.lever_id].append(_verdict(verdict))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -14,16 +12,12 @@ from django.utils import timezone
 
 from gate import controls, draws, history, identity, ledger, lineage, policy, site_policy, stages
 from gate.models import Battery, Corpus, Draw, Lever, Plan, Use
+from gate.sentences import list_digest
 from synth import bell
 from synth.canonical import digest_of
-from synth.models import Configuration, Render, RenderGroup, Sentence, seed_of
+from synth.models import Configuration, Render, Sentence, seed_of
 
 DETERMINISM_CLIPS = 10
-
-
-def list_digest(digests: list[str]) -> str:
-    """Names a list of sentences, order included."""
-    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def _draw(lever: Lever, plan: policy.Plan) -> Draw:
@@ -96,7 +90,7 @@ def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -
     ledger.plan_locked(lever, locked)
     sentences = draw.sentences()
     ask_for_clips(lever, plan, 0)
-    controls.ask_for_clips(lever, plan, want_render)
+    controls.ask_for_clips(lever, plan)
     if lever.wanted["claims_identical"]:
         for place, sentence in enumerate(sentences[:DETERMINISM_CLIPS]):
             _render(draw, lever.parent, sentence, place, 0, 1, device_class)
@@ -122,18 +116,4 @@ def _render(draw: Draw, configuration, sentence: Sentence, place: int, replicate
         "draw_key": draw.key, "configuration": configuration, "sentence": sentence, "replicate": replicate, "repetition": repetition,
     }  # fmt: skip
     seed = seed_of(draw.key, sentence.digest, replicate, ":another" if repetition == 2 else "")
-    want_render(identity, seed, place, device_class)
-
-
-def want_render(identity: dict[str, Any], seed: int, place: int, device_class: str) -> None:
-    """A render of its own group, unless somebody asked for it already, or does at this moment."""
-    if Render.objects.filter(**identity).exists():
-        return
-    try:
-        with transaction.atomic():
-            group = RenderGroup.objects.create(
-                configuration=identity["configuration"], draw_key=identity["draw_key"], place=place, device_class=device_class
-            )
-            Render.objects.create(group=group, seed=seed, **identity)
-    except IntegrityError:
-        return
+    Render.want(identity, seed, place, device_class)

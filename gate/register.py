@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gate import controls, draws, history, planning, policy, site_policy
 from gate.models import Corpus, Lever
-from gate.sentences import Text, sentence_digest, spoken
+from gate.sentences import Text, list_digest, sentence_digest, spoken
 from gate.specfile import plain
 from synth import bell
 from synth import configuration as schema
@@ -205,7 +205,7 @@ def _corpus(checked: Checked) -> Corpus:
     spec = checked.spec.sentences
     if spec.corpus is not None:
         return Corpus.objects.get(name=spec.corpus)
-    sha = hashlib.sha256("\n".join(checked.digests).encode()).hexdigest()
+    sha = list_digest(checked.digests)
     corpus, made = Corpus.objects.get_or_create(
         name=f"list-{sha[:12]}", defaults={"language": spec.language, "sha256": sha, "source": f"spec of {checked.spec.lever}"}
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,6 +28,11 @@ def sentence_digest(text: str, language: str) -> str:
     """Identity of a sentence: 16 hex digits over its lenient normal form without spaces, so that spellings are one sentence."""
     form = textnorm.normalise(text, language, lenient=True).replace(" ", "")
     return hashlib.sha256(f"{language}:{form}".encode()).hexdigest()[:16]
+
+
+def list_digest(digests: Sequence[str]) -> str:
+    """Names a list of sentences, order included."""
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def spoken(item: str | Text, language: str) -> Text:

@@ -48,15 +48,16 @@ class Blocks:
     def settled(self) -> bool:
         """Whether there is nothing to wait for: enough blocks count, or too many are void."""
         found = self.rows()
-        if any(b.state not in Leased.SETTLED for b in found):
-            return False
-        good = undisturbed(found)
-        return len(good) >= self.wanted() or len(found) - len(good) >= VOID_BLOCKS
+        return _over(found) and self._enough(found)
+
+    def _enough(self, found: list[TimedBlock]) -> bool:
+        good = len(undisturbed(found))
+        return good >= self.wanted() or len(found) - good >= VOID_BLOCKS
 
     def again(self) -> str:
         """Where all blocks are over and too few count, asks for another one. Why the last one is void, or '' if nothing was asked for."""
         found = self.rows()
-        if not found or any(b.state not in Leased.SETTLED for b in found) or self.settled():
+        if not found or not _over(found) or self._enough(found):
             return ""
         void = [b for b in found if b not in undisturbed(found)]
         programs = sorted({name for b in void[-1:] for seen in b.contended.values() for name in seen})
@@ -66,6 +67,10 @@ class Blocks:
 def against_parent(lever: Lever) -> Blocks:
     # Levers of one campaign share blocks that are the same: of as many sentences.
     return Blocks(lever, lever.parent, lever.candidate, f"{lever.draw.key}:{policy.of(lever.plan.body).timing.sentences}")
+
+
+def _over(blocks: list[TimedBlock]) -> bool:
+    return all(b.state in Leased.SETTLED for b in blocks)
 
 
 def undisturbed(blocks: list[TimedBlock]) -> list[TimedBlock]:

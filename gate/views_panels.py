@@ -16,7 +16,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from gate import history, site_policy
+from gate import ears, history, site_policy
 from gate.files import ranged
 from listening import controls, passage, screening
 from listening.models import Invitation, Pair, Panel, Vote, Word
@@ -89,7 +89,7 @@ def panel(request: HttpRequest, language: str) -> HttpResponse:
     form = WordForm(request.POST or None, request.FILES or None, label_suffix="")
     if request.method == "POST" and form.is_valid() and _add_word(found, form, request):
         return redirect("panel", language=language)
-    rules = screening.Rules(**site_policy.current().screening.model_dump())
+    rules = ears.rules(site_policy.current())
     rows = screening.summary(found, rules)
     context = {
         "panel": found, "rows": rows, "alarm": screening.alarm(found, rules), "form": form, "asks": ASKS.get(language, ""),

@@ -103,12 +103,15 @@ def _next_options(rater: Rater) -> list[tuple[Pair, int]]:
     return _options(rater, _unheard(rater, kind)) + tests
 
 
+def _left_lying(rater: Rater) -> QuerySet[Trial]:
+    """Comparisons that lapsed and may still be answered, the oldest first."""
+    lapsed = rater.trials.filter(state=State.LAPSED, undeliverable=0, pair__study__open=True, pair__retired_at=None)
+    return lapsed.select_related("pair__study").order_by("pk")
+
+
 def _reopen(rater: Rater) -> bool:
     """A comparison this rater left lying comes back first, same sides, if its slot is still free."""
-    for trial in rater.trials.filter(state=State.LAPSED, undeliverable=0, pair__study__open=True, pair__retired_at=None).order_by("pk"):
-        if _move(trial, State.LAPSED, State.OPEN):
-            return True
-    return False
+    return any(_move(trial, State.LAPSED, State.OPEN) for trial in _left_lying(rater))
 
 
 def _move(trial: Trial, old: str, new: str) -> bool:
@@ -152,18 +155,17 @@ def why_over(rater: Rater) -> str:
 
 def something_left(rater: Rater) -> bool:
     """Whether a comparison waits for this rater, now, after a break or tomorrow. A test that is over is over today, too."""
-    if rater.trials.filter(state__in=[State.OPEN, State.AHEAD], pair__study__open=True).exists():
+    if rater.trials.filter(state__in=Trial.WAITING, pair__study__open=True).exists():
         return True
     if rater.invitation.answers_wanted and place(rater) >= rater.invitation.answers_wanted:
         return False
-    back = rater.trials.filter(state=State.LAPSED, undeliverable=0, pair__study__open=True, pair__retired_at=None)
-    return _servable(rater).exists() or any(trial.slot in _free_slots(trial.pair) for trial in back.select_related("pair__study"))
+    return _servable(rater).exists() or any(trial.slot in _free_slots(trial.pair) for trial in _left_lying(rater))
 
 
 def next_trial(rater: Rater) -> Trial | None:
     """The rater's standing trial or a new one; None when there is nothing (more) for them."""
     # What was opened at the moment its study closed can't be answered any more, and must not stand in the way.
-    rater.trials.filter(state__in=[State.OPEN, State.AHEAD], pair__study__open=False).update(state=State.LAPSED)
+    rater.trials.filter(state__in=Trial.WAITING, pair__study__open=False).update(state=State.LAPSED)
     for _ in range(3):
         known = standing(rater)
         if known:
@@ -191,13 +193,13 @@ def trial_ahead(rater: Rater) -> Trial | None:
 
 def give_back(trial: Trial) -> None:
     """Its sound could not be loaded: the place is free again, and this rater is not asked for it once more."""
-    Trial.objects.filter(pk=trial.pk, state__in=[State.OPEN, State.AHEAD]).update(state=State.LAPSED, undeliverable=F("undeliverable") + 1)
+    Trial.objects.filter(pk=trial.pk, state__in=Trial.WAITING).update(state=State.LAPSED, undeliverable=F("undeliverable") + 1)
 
 
 def progress(rater: Rater) -> tuple[int, int]:
     """(answered, to be answered) of this sitting. Says the same whatever kind the trials were."""
     done = rater.trials.filter(state=State.VOTED).exclude(pair__kind=Kind.PRACTICE).count()
-    held = rater.trials.filter(state__in=[State.OPEN, State.AHEAD], pair__kind=Kind.TEST).count()
+    held = rater.trials.filter(state__in=Trial.WAITING, pair__kind=Kind.TEST).count()
     at = done // SITTING * SITTING
     kinds = set(
         Pair.objects.filter(study__panel_id=rater.panel_id, study__open=True).exclude(kind=Kind.TEST).values_list("kind", flat=True)

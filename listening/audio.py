@@ -78,6 +78,12 @@ def copy(sound: Decoded, gain_db: float, frames: int, seed: str) -> bytes:
     return header + b"data" + struct.pack("<I", len(data)) + data
 
 
+def alone(sound: Decoded, seed: str) -> bytes:
+    """The listening copy of a recording that belongs to no pair, at the level of the test."""
+    gain, _ = gains(sound, sound) or (0.0, 0.0)
+    return copy(sound, gain, frames_for(sound), seed)
+
+
 def frames_for(*sounds: Decoded, characters: int = 0, pace: float = 0.0) -> int:
     """Frames both sides are padded to, never trimmed: what the text takes at this pace (s a character), where both fit in.
 

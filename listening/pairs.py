@@ -55,7 +55,7 @@ def open_study(language: str, votes_per_pair: int, found: Sequence[Prepared], sa
 def close(study: Study) -> None:
     """No further trials; trials that are open lapse, votes stay."""
     Study.objects.filter(pk=study.pk).update(open=False)
-    Trial.objects.filter(pair__study=study, state__in=[Trial.State.OPEN, Trial.State.AHEAD]).update(state=Trial.State.LAPSED)
+    Trial.objects.filter(pair__study=study, state__in=Trial.WAITING).update(state=Trial.State.LAPSED)
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,4 @@ def _cast(rows: QuerySet[Vote]) -> list[Cast]:
 
 def free_lapsed(now=None) -> int:
     """Trials nobody answered in time go back to the pool."""
-    return Trial.objects.filter(state__in=[Trial.State.OPEN, Trial.State.AHEAD], lease_until__lt=now or timezone.now()).update(
-        state=Trial.State.LAPSED
-    )
+    return Trial.objects.filter(state__in=Trial.WAITING, lease_until__lt=now or timezone.now()).update(state=Trial.State.LAPSED)

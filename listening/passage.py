@@ -13,7 +13,7 @@ from django.utils import timezone, translation
 from django.utils.crypto import salted_hmac
 
 from listening import allocate
-from listening.models import Consent, Invitation, Qualification, Rater, Trial, Vote, Word
+from listening.models import Consent, Invitation, Pair, Qualification, Rater, Trial, Vote, Word
 from listening.platforms import Arrival
 
 CONSENT_VERSION = "2026-12"
@@ -109,14 +109,18 @@ def by_resume(token: str) -> Rater | None:
     return Rater.objects.filter(key=key, erased_at=None).first()
 
 
+def answered(rater: Rater) -> int:
+    """Standing answers, practice aside."""
+    return Vote.objects.filter(trial__rater=rater, superseded_at=None).exclude(trial__pair__kind=Pair.Kind.PRACTICE).count()
+
+
 def outcome(rater: Rater) -> str:
     """What became of this rater: complete, screened, full (nothing was left for them), or '' while something is still to do."""
     if rater.screened_out_at:
         return "screened"
     if allocate.something_left(rater):
         return ""
-    answered = Vote.objects.filter(trial__rater=rater, superseded_at=None).exclude(trial__pair__kind="practice").exists()
-    return "complete" if answered else "full"
+    return "complete" if answered(rater) else "full"
 
 
 def erase(rater: Rater) -> None:

@@ -100,8 +100,12 @@ def judge(record: Record, rules: Rules) -> str:
 def excluded(raters: Iterable[int], rules: Rules) -> dict[int, str]:
     """rater -> why their votes don't count; by rule, or by somebody's decision."""
     wanted = list(raters)
-    found = {rater: why for rater, record in records(wanted).items() if (why := judge(record, rules))}
-    decided = Exclusion.objects.filter(rater__in=wanted, lifted_at=None).values_list("rater_id", "rule")
+    return _excluded(wanted, records(wanted), rules)
+
+
+def _excluded(raters: list[int], known: dict[int, Record], rules: Rules) -> dict[int, str]:
+    found = {rater: why for rater, record in known.items() if (why := judge(record, rules))}
+    decided = Exclusion.objects.filter(rater__in=raters, lifted_at=None).values_list("rater_id", "rule")
     return found | dict(decided)
 
 
@@ -156,9 +160,9 @@ def alarm(panel: Panel, rules: Rules) -> str:
 
 def summary(panel: Panel, rules: Rules) -> list[dict[str, Any]]:
     """One row for each rater of the panel who has answered: what their record is and whether they count. No directions."""
-    who = set(Vote.objects.filter(trial__rater__panel=panel).values_list("trial__rater_id", flat=True))
-    out = excluded(who, rules)
+    who = list(Vote.objects.filter(trial__rater__panel=panel).values_list("trial__rater_id", flat=True).distinct())
+    known = records(who)
+    out = _excluded(who, known, rules)
     return [
-        {"rater": rater, "record": record, "why": out.get(rater, ""), "payable": payable(record)}
-        for rater, record in sorted(records(who).items())
+        {"rater": rater, "record": record, "why": out.get(rater, ""), "payable": payable(record)} for rater, record in sorted(known.items())
     ]

@@ -17,19 +17,15 @@ from django.views.decorators.http import require_GET, require_POST
 from listening import allocate, ballot, blind, passage
 from listening.models import Pair, Rater, Trial
 from listening.schedule import SITTING
-from listening.views_path import on, unknown
+from listening.views_path import for_known, on
 from listening.words import for_page
-
-State = Trial.State
 
 
 @require_GET
 @ensure_csrf_cookie
 @blind.sealed
-def test(request: HttpRequest) -> HttpResponse:
-    rater = blind.known(request)
-    if rater is None:
-        return unknown(request)
+@for_known
+def test(request: HttpRequest, rater: Rater) -> HttpResponse:
     if passage.step(rater) != "test":
         return on(rater)
     if allocate.next_trial(rater) is None and allocate.why_over(rater) != "break":
@@ -80,7 +76,7 @@ def ahead(request: HttpRequest, rater: Rater) -> JsonResponse:
 def _held(rater: Rater, key: str) -> Trial:
     """The rater's own trial that has this name among its sounds, while it is not answered."""
     trial = (
-        rater.trials.filter(Q(left_key=key) | Q(right_key=key), state__in=[State.OPEN, State.AHEAD])
+        rater.trials.filter(Q(left_key=key) | Q(right_key=key), state__in=Trial.WAITING)
         .select_related("pair__reference", "pair__tested", "pair__sentence", "pair__study__voice")
         .first()
     )
@@ -115,6 +111,22 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
+def _answering(view):
+    """For what the page sends: the rater and the JSON object, or the refusal of whatever else was sent, or of what can't be done."""
+
+    @wraps(view)
+    def inner(request: HttpRequest, rater: Rater) -> JsonResponse:
+        body = _body(request)
+        if isinstance(body, JsonResponse):
+            return body
+        try:
+            return view(request, rater, body)
+        except ballot.NotTaken as error:
+            return JsonResponse({"code": error.code, "message": error.sentence}, status=error.status)
+
+    return _of_rater(inner)
+
+
 def _body(request: HttpRequest) -> dict[str, Any] | JsonResponse:
     """The JSON object that was sent, or the refusal of whatever else was."""
     if int(request.headers.get("Content-Length") or 0) > 4 * ballot.LOG_LIMIT:
@@ -133,12 +145,9 @@ def _body(request: HttpRequest) -> dict[str, Any] | JsonResponse:
 
 @require_POST
 @blind.sealed
-@_of_rater
-def vote(request: HttpRequest, rater: Rater) -> JsonResponse:
+@_answering
+def vote(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> JsonResponse:
     """One answer, named by the browser. 201 when new, 200 when it was there already."""
-    body = _body(request)
-    if isinstance(body, JsonResponse):
-        return body
     log, tags, strength = body.get("log") or {}, body.get("tags") or [], body.get("strength") or ""
     try:
         vote_id, key, choice = uuid.UUID(str(body["id"])), str(body["trial"]), str(body["choice"])
@@ -146,26 +155,20 @@ def vote(request: HttpRequest, rater: Rater) -> JsonResponse:
         return JsonResponse({"code": "not_a_vote", "message": _("This is not an answer.")}, status=400)
     if not isinstance(log, dict) or not isinstance(strength, str) or len(json.dumps(log)) > ballot.LOG_LIMIT:
         return JsonResponse({"code": "bad_log", "message": _("This is not an answer.")}, status=400)
-    try:
-        new = ballot.cast(rater, vote_id, key, ballot.Answer(choice, strength, tags, log))
-    except ballot.NotTaken as error:
-        return JsonResponse({"code": error.code, "message": error.sentence}, status=error.status)
+    new = ballot.cast(rater, vote_id, key, ballot.Answer(choice, strength, tags, log))
     return JsonResponse({"vote": str(vote_id), "feedback": _feedback(rater, key, choice)}, status=201 if new else 200)
 
 
 def _feedback(rater: Rater, key: str, choice: str) -> str:
     """What practice has to say of an answer; '' for everything else."""
-    pair = Pair.objects.filter(trials__key=key).first()
-    if pair is None or pair.kind != Pair.Kind.PRACTICE:
+    trial = rater.trials.filter(key=key, pair__kind=Pair.Kind.PRACTICE).select_related("pair").first()
+    if trial is None:
         return ""
-    tested = rater.trials.get(key=key).tested_side
-    if pair.reference_id == pair.tested_id:
-        right = choice == "same"
-        return (
-            _("Right: both are the same recording.")
-            if right
-            else _("These two are the same recording; say “Same” when you hear no difference.")
-        )
+    if trial.pair.reference_id == trial.pair.tested_id:
+        if choice == "same":
+            return _("Right: both are the same recording.")
+        return _("These two are the same recording; say “Same” when you hear no difference.")
+    tested = trial.tested_side
     better = ("right", "left")[tested]
     where = _("the second") if tested else _("the first")
     if choice == better:
@@ -175,27 +178,18 @@ def _feedback(rater: Rater, key: str, choice: str) -> str:
 
 @require_POST
 @blind.sealed
-@_of_rater
-def undo(request: HttpRequest, rater: Rater) -> JsonResponse:
+@_answering
+def undo(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> JsonResponse:
     """Takes the last answer back; its comparison is the one to judge now."""
-    body = _body(request)
-    if isinstance(body, JsonResponse):
-        return body
-    try:
-        trial = ballot.undo(rater, str(body.get("trial", "")))
-    except ballot.NotTaken as error:
-        return JsonResponse({"code": error.code, "message": error.sentence}, status=error.status)
+    trial = ballot.undo(rater, str(body.get("trial", "")))
     return JsonResponse(blind.describe(trial, *allocate.progress(rater)))
 
 
 @require_POST
 @blind.sealed
-@_of_rater
-def undeliverable(request: HttpRequest, rater: Rater) -> JsonResponse:
+@_answering
+def undeliverable(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> JsonResponse:
     """The browser could not load a trial's sound: it goes back to the pool, and is no vote."""
-    body = _body(request)
-    if isinstance(body, JsonResponse):
-        return body
     trial = rater.trials.filter(key=str(body.get("trial", ""))).first()
     if trial is None:
         return JsonResponse({"code": "not_yours", "message": _("This comparison is not yours; reload the page.")}, status=404)

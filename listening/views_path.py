@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -13,8 +16,9 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from listening import audio, blind, passage, platforms, tongue
-from listening.models import Invitation, Rater, Trial, Vote, Word
+from listening.models import Invitation, Rater, Trial, Word
 from synth import clips
+from synth.models import Clip
 
 
 def problem(request: HttpRequest, title: str, text: str, status: int) -> HttpResponse:
@@ -23,6 +27,17 @@ def problem(request: HttpRequest, title: str, text: str, status: int) -> HttpRes
 
 def unknown(request: HttpRequest) -> HttpResponse:
     return problem(request, _("We don't know you yet"), _("Open the invitation link you were sent, in this browser."), 403)
+
+
+def for_known(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Hands the page its rater; a browser nobody knows is told what to do."""
+
+    @wraps(view)
+    def inner(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        rater = blind.known(request)
+        return view(request, rater, *args, **kwargs) if rater else unknown(request)
+
+    return inner
 
 
 def on(rater: Rater) -> HttpResponse:
@@ -106,11 +121,9 @@ def language(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @blind.sealed
-def check(request: HttpRequest) -> HttpResponse:
+@for_known
+def check(request: HttpRequest, rater: Rater) -> HttpResponse:
     """Headphones and volume; what they say is kept, nobody is turned away."""
-    rater = blind.known(request)
-    if rater is None:
-        return unknown(request)
     if request.method == "POST":
         rater.sound_checked_at, rater.headphones = timezone.now(), request.POST.get("headphones") == "yes"
         score = request.POST.get("tones", "")
@@ -131,19 +144,15 @@ def check_sound(request: HttpRequest) -> HttpResponse:
     return _spoken(rater.panel.sample, str(rater.key))
 
 
-def _spoken(clip, seed: str) -> HttpResponse:
-    sample = clips.samples(clip)
-    gains = audio.gains(sample, sample) or (0.0, 0.0)
-    return HttpResponse(audio.copy(sample, gains[0], audio.frames_for(sample), seed), content_type="audio/wav")
+def _spoken(clip: Clip, seed: str) -> HttpResponse:
+    return HttpResponse(audio.alone(clips.samples(clip), seed), content_type="audio/wav")
 
 
 @require_http_methods(["GET", "POST"])
 @blind.sealed
-def words(request: HttpRequest) -> HttpResponse:
+@for_known
+def words(request: HttpRequest, rater: Rater) -> HttpResponse:
     """Which of two words was said? Once; who knows too few is thanked and let go."""
-    rater = blind.known(request)
-    if rater is None:
-        return unknown(request)
     if passage.step(rater) != "words":
         return on(rater)
     asked = passage.usable_words(rater)
@@ -171,17 +180,14 @@ def word_sound(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_GET
 @blind.sealed
-def thanks(request: HttpRequest) -> HttpResponse:
-    rater = blind.known(request)
-    if rater is None:
-        return unknown(request)
+@for_known
+def thanks(request: HttpRequest, rater: Rater) -> HttpResponse:
     if passage.step(rater) != "thanks" and (passage.step(rater) != "test" or rater.trials.filter(state=Trial.State.OPEN).exists()):
         return on(rater)
     outcome = passage.outcome(rater)
-    answered = Vote.objects.filter(trial__rater=rater, superseded_at=None).exclude(trial__pair__kind="practice").count()
     from_platform = bool(rater.platform or rater.invitation.return_url)
     shown = {
-        "answered": answered, "outcome": outcome, "why": rater.screened_out_for,
+        "answered": passage.answered(rater), "outcome": outcome, "why": rater.screened_out_for,
         "code": platforms.code(rater, outcome) if outcome and from_platform else "",
         "back": platforms.return_address(rater, outcome) if outcome else "",
     }  # fmt: skip
@@ -190,11 +196,9 @@ def thanks(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @blind.sealed
-def erase(request: HttpRequest) -> HttpResponse:
+@for_known
+def erase(request: HttpRequest, rater: Rater) -> HttpResponse:
     """Deletes what is known of a rater, after asking once."""
-    rater = blind.known(request)
-    if rater is None:
-        return unknown(request)
     if request.method == "GET":
         return render(request, "listening/erase.html")
     passage.erase(rater)

@@ -21,6 +21,8 @@ class Trial(models.Model):
 
     #: States in which a trial holds its slot.
     HELD = (State.OPEN, State.AHEAD, State.VOTED)
+    #: States in which it waits for an answer.
+    WAITING = (State.OPEN, State.AHEAD)
 
     key = models.CharField(max_length=32, unique=True, default=token)
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="trials")

@@ -11,7 +11,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import Q
 from django.utils import timezone
 
-from gate import advance, annotations, cumulative, history, scoring, site_policy
+from gate import advance, annotations, cumulative, ears, history, scoring, site_policy
 from gate.models import AuditEntry, Comparison, Judgement, Measurement, Tending
 from gate.tasks import score_batch
 from listening import pairs, screening
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         if now - self.reviewed < REVIEW:
             return
         self.reviewed = now
-        rules = screening.Rules(**site_policy.current().screening.model_dump())
+        rules = ears.rules(site_policy.current())
         for panel in Panel.objects.filter(studies__open=True).distinct():
             for pair in screening.retire_faulty(panel, rules):
                 history.note(None, f"panel {panel.language}: a control ({pair.damage}) was taken out, as good raters fail it")
