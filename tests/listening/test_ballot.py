@@ -3,6 +3,7 @@
 import json
 import threading
 import uuid
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -187,16 +188,27 @@ def test_a_vote_after_the_study_closed_is_refused(db):
 def test_a_hundred_raters_vote_at_once_and_every_vote_is_there_once():
     study = factories.study(pairs=25, votes_per_pair=8)
     raters = [factories.rater() for _ in range(100)]
+    server = threading.BoundedSemaphore(32)  # as many requests in work as a server has threads: a database admits no hundred of them
 
     def sit(rater):
         client, sent = browser(rater), []
         for _ in range(2):
-            trial = client.get("/listen/next").json()
+            with served():
+                trial = client.get("/listen/next").json()
             assert not trial.get("finished"), trial
             body = {"id": str(uuid.uuid4()), "trial": trial["trial"], "choice": "same", "log": {}}
             for _ in range(2):  # every vote is sent twice
-                sent.append(client.post("/listen/vote", json.dumps(body), content_type="application/json").status_code)
+                with served():
+                    sent.append(client.post("/listen/vote", json.dumps(body), content_type="application/json").status_code)
         return sent
+
+    @contextmanager
+    def served():
+        with server:
+            try:
+                yield
+            finally:
+                connections.close_all()
 
     answers = at_once([lambda rater=rater: sit(rater) for rater in raters])
     assert answers == [[201, 200, 201, 200]] * 100
