@@ -126,7 +126,10 @@ def test_a_reload_resumes_the_same_trial_with_the_same_sides(page, live_server):
     hear(page)
     answer(page)
     page.wait_for_selector("[data-role=play-left]:not([disabled])")
-    page.wait_for_load_state("networkidle")  # the page has asked whether the trial it shows is the one to judge
+    for _ in range(100):  # what was fetched ahead is shown at once; the server is asked meanwhile whether it agrees
+        if Trial.objects.filter(state="open").exists():
+            break
+        page.wait_for_timeout(50)
     sentence = page.inner_text("[data-role=sentence]")
     sides = list(Trial.objects.filter(state="open").values_list("pk", "tested_side"))
     page.reload()
