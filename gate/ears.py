@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from dataclasses import asdict
 from typing import Any
 
+from django.db.models import Q
+
 from gate import policy
 from gate.decide import FAIL, PASS, Endpoint
 from gate.statistics import agreement, looks, votes
@@ -37,7 +39,7 @@ def human(study: Study, plan: policy.Plan, look: int, final: bool) -> tuple[Endp
     """The endpoint at human look `look` (from 0), and the facts beside it."""
     everyone = standing_votes(study)
     out = screening.excluded({v.rater for v in everyone}, rules(plan))
-    cast = [v for v in everyone if v.rater not in out]
+    cast = [v for v in everyone if v.rater not in out and v.glitches <= plan.screening.glitches]
     tails = looks.tails(plan.listening.looks, plan.share)
     net, net_all = _net(cast, tails[look]), _net(everyone, tails[look])
     assay = _assay(study, plan, set(out))
@@ -49,7 +51,8 @@ def human(study: Study, plan: policy.Plan, look: int, final: bool) -> tuple[Endp
     facts = {
         "net": _plain(net), "net_all": _plain(net_all), "z": z_quantile(tails[look]), "tail": tails[look], "assay": assay,
         "state_with_all": with_all.state, "exclusions_matter": with_all.state != found.state,
-        "excluded": dict(sorted(Counter(out.values()).items())), "votes_excluded": len(everyone) - len(cast),
+        "excluded": dict(sorted(Counter(out.values()).items())), "votes_excluded": sum(v.rater in out for v in everyone),
+        "votes_stuttered": sum(v.glitches > plan.screening.glitches for v in everyone if v.rater not in out),
         "chance": None if final or why else _chance(plan, net, look, tails),
         "counts": {name: sum(v.score == s for v in cast) for name, s in (("candidate", 1), ("same", 0), ("parent", -1))},
         "sides": _sides(cast), "first_heard": _first_heard(cast), "tags": _tags(cast), "defects": _defects(cast),
@@ -144,5 +147,7 @@ def _agreement(cast: list[Cast]) -> dict[str, float | None]:
 
 def _self_declared(raters: set[int]) -> int:
     """Raters whose knowledge of the language nobody tested."""
-    tested = Qualification.objects.filter(rater__in=raters, method=Qualification.Method.TESTED, passed=True)
-    return len(raters - set(tested.values_list("rater_id", flat=True)))
+    tested = Qualification.objects.filter(method=Qualification.Method.TESTED, passed=True).filter(
+        Q(rater__in=raters) | Q(rater__first__in=raters)
+    )
+    return len(raters - {q.rater.person for q in tested.select_related("rater")})

@@ -92,15 +92,15 @@ def votes_csv(lever: Lever) -> str:
     rows = []
     for vote in (
         Vote.objects.filter(trial__pair__study=lever.study, trial__pair__kind="test", superseded_at=None)
-        .select_related("trial__pair__sentence")
+        .select_related("trial__pair__sentence", "trial__rater")
         .order_by("cast_at", "pk")
     ):
         trial = vote.trial
-        rater = names.setdefault(trial.rater_id, len(names) + 1)
+        rater = names.setdefault(trial.rater.person, len(names) + 1)
         rows.append(
             [str(vote.pk), vote.cast_at.isoformat(), rater, trial.pair.sentence.text, "right" if trial.tested_side else "left",
              vote.choice, vote.score, vote.strength, json.dumps(vote.tags, ensure_ascii=False), vote.log.get("seconds"),
-             vote.log.get("switches"), vote.log.get("first"), vote.log.get("doubt"), vote.build]
+             vote.log.get("switches"), vote.log.get("first"), vote.doubt, vote.build]
         )  # fmt: skip
     header = [
         "vote",

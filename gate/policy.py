@@ -73,6 +73,7 @@ class Screening(Part):
     side_p: float = Field(0.001, gt=0, lt=0.05)
     listened_votes: int = Field(10, ge=2)
     unheard_share: float = Field(0.2, ge=0, le=1)
+    glitches: int = Field(3, ge=0, description="A comparison whose sound stuttered more often is not used.")
 
 
 class Timing(Part):

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.validators import URLValidator
 from django.db.models import Count
+from django.db.models.functions import TruncDate
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -19,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from gate import ears, history, site_policy
 from gate.files import ranged
 from listening import controls, passage, screening
-from listening.models import Invitation, Pair, Panel, Vote, Word
+from listening.models import Invitation, Panel, Vote, Word
 from synth import clips, pcm
 from synth.configuration import LANGUAGES
 
@@ -94,7 +95,7 @@ def panel(request: HttpRequest, language: str) -> HttpResponse:
     context = {
         "panel": found, "rows": rows, "alarm": screening.alarm(found, rules), "form": form, "asks": ASKS.get(language, ""),
         "counted": sum(not r["why"] for r in rows), "reasons": dict(Counter(r["why"] for r in rows if r["why"])),
-        "days": _days(found, {r["rater"] for r in rows if r["why"]}), "controls": _controls(found),
+        "days": _days(found, {r["rater"] for r in rows if r["why"]}), "controls": screening.controls_answered(found),
         "words": found.words.filter(retired_at=None).annotate(n=Count("approved_by")).order_by("pk"),
         "needed": passage.APPROVALS, "fewest": passage.FEWEST,
     }  # fmt: skip
@@ -124,23 +125,14 @@ def _add_word(found: Panel, form: WordForm, request: HttpRequest) -> bool:
 def _days(found: Panel, out: set[int]) -> list[dict[str, Any]]:
     """Votes of the last fortnight, day by day: by raters who count, and by others."""
     since = timezone.now() - timedelta(days=14)
+    votes = Vote.objects.filter(trial__rater__panel=found, cast_at__gt=since, superseded_at=None)
+    rows = (
+        votes.annotate(day=TruncDate("cast_at"), person=screening.PERSON).values("day", "person").annotate(n=Count("pk")).order_by("-day")
+    )
     days: dict[Any, list[int]] = {}
-    for at, rater in Vote.objects.filter(trial__rater__panel=found, cast_at__gt=since, superseded_at=None).values_list(
-        "cast_at", "trial__rater"
-    ):
-        days.setdefault(at.date(), [0, 0])[rater in out] += 1
-    return [{"day": day, "counted": n[0], "excluded": n[1]} for day, n in sorted(days.items(), reverse=True)]
-
-
-def _controls(found: Panel) -> list[dict[str, Any]]:
-    """Per obvious control, how many raters it caught: one that good raters fail is at fault itself."""
-    rows: dict[int, list[Vote]] = {}
-    votes = Vote.objects.filter(trial__pair__study__panel=found, trial__pair__kind=Pair.Kind.OBVIOUS, superseded_at=None)
-    for vote in votes.select_related("trial__pair__sentence"):
-        rows.setdefault(vote.trial.pair_id, []).append(vote)
-    return [
-        {"pair": v[0].trial.pair, "answers": len(v), "right": sum(map(screening.caught, v))} for _, v in sorted(rows.items())
-    ]  # fmt: skip
+    for row in rows:
+        days.setdefault(row["day"], [0, 0])[row["person"] in out] += row["n"]
+    return [{"day": day, "counted": n[0], "excluded": n[1]} for day, n in days.items()]
 
 
 @login_required

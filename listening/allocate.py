@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, F, Max, Q, QuerySet
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
@@ -16,6 +16,8 @@ LEASE = timedelta(minutes=30)
 LEAD = 2
 TRIES = 12
 PRACTICE = 3
+#: So many comparisons whose sound did not arrive are not bad luck: the rater is asked to come back from another network.
+UNDELIVERED, UNDELIVERED_WITHIN = 6, timedelta(hours=1)
 #: How often what is free is looked up again when everything on the list was taken meanwhile, as when a hundred arrive at once.
 ROUNDS = 20
 Kind, State = Pair.Kind, Trial.State
@@ -40,11 +42,12 @@ def _unheard(rater: Rater, kind: str) -> QuerySet[Pair]:
 
     A recording shared by two pairs - one parent under two levers - is heard once, or the second pair would be recognised.
     """
-    known = Trial.objects.filter(rater=rater).filter(Q(pair__reference=OuterRef("reference")) | Q(pair__tested=OuterRef("tested")))
+    heard = Trial.objects.filter(rater__in=rater.visits())
     return (
         Pair.objects.filter(study__panel_id=rater.panel_id, study__open=True, kind=kind, retired_at=None)
-        .filter(~Exists(known))
-        .annotate(served=Count("trials", filter=Q(trials__state__in=Trial.HELD)))
+        .exclude(reference__in=heard.values("pair__reference"))
+        .exclude(tested__in=heard.values("pair__tested"))
+        .annotate(served=Count("trials", filter=Q(trials__state__in=Trial.HELD, trials__slot__lt=Trial.BESIDE)))
         .order_by("served", "?")
     )
 
@@ -98,9 +101,11 @@ def _next_options(rater: Rater) -> list[tuple[Pair, int]]:
         rater.practised_at = timezone.now()
     tests = _options(rater, _servable(rater))
     kind = kind_at(_secret(rater), place(rater))
+    # Controls are looked up for a test, too: what takes longer for one of them would tell it by the time of the answer.
+    known = _options(rater, _unheard(rater, Kind.IDENTICAL if kind == Kind.TEST else kind))
     if not tests or kind == Kind.TEST:
         return tests  # controls alone ask nobody's time
-    return _options(rater, _unheard(rater, kind)) + tests
+    return known + tests
 
 
 def _left_lying(rater: Rater) -> QuerySet[Trial]:
@@ -142,22 +147,29 @@ def _make(rater: Rater, state: str) -> Trial | None:
     return None
 
 
+def _has_all_wanted(rater: Rater, done: int) -> bool:
+    wanted = rater.invitation.answers_wanted
+    return bool(wanted) and done >= wanted
+
+
 def why_over(rater: Rater) -> str:
-    """Why this rater gets no further trial now: `done`, `today`, `break`; '' when nothing speaks against one."""
+    """Why this rater gets no further trial now: `done`, `today`, `sound`, `break`; '' when nothing speaks against one."""
     done = place(rater)
-    if rater.invitation.answers_wanted and done >= rater.invitation.answers_wanted:
+    if _has_all_wanted(rater, done):
         return "done"
     since = timezone.now() - timedelta(hours=12)
     if rater.trials.filter(votes__cast_at__gt=since, votes__superseded_at=None).count() >= SITTING * SITTINGS_A_DAY:
         return "today"
-    return "break" if done and done % SITTING == 0 and rater.breaks < done // SITTING else ""
+    if rater.trials.filter(undeliverable__gt=0, created_at__gt=timezone.now() - UNDELIVERED_WITHIN).count() >= UNDELIVERED:
+        return "sound"
+    return "break" if rater.breaks < done // SITTING else ""
 
 
 def something_left(rater: Rater) -> bool:
     """Whether a comparison waits for this rater, now, after a break or tomorrow. A test that is over is over today, too."""
     if rater.trials.filter(state__in=Trial.WAITING, pair__study__open=True).exists():
         return True
-    if rater.invitation.answers_wanted and place(rater) >= rater.invitation.answers_wanted:
+    if _has_all_wanted(rater, place(rater)):
         return False
     return _servable(rater).exists() or any(trial.slot in _free_slots(trial.pair) for trial in _left_lying(rater))
 
@@ -173,7 +185,9 @@ def next_trial(rater: Rater) -> Trial | None:
                 Trial.objects.filter(pk=known.pk, state=State.OPEN).update(lease_until=timezone.now() + LEASE)
             return known
         ahead = rater.trials.filter(state=State.AHEAD).first()
-        if (ahead and _move(ahead, State.AHEAD, State.OPEN)) or _reopen(rater):
+        if ahead and _move(ahead, State.AHEAD, State.OPEN):
+            continue
+        if not _has_all_wanted(rater, place(rater)) and _reopen(rater):
             continue
         if why_over(rater):
             return None
@@ -194,6 +208,27 @@ def trial_ahead(rater: Rater) -> Trial | None:
 def give_back(trial: Trial) -> None:
     """Its sound could not be loaded: the place is free again, and this rater is not asked for it once more."""
     Trial.objects.filter(pk=trial.pk, state__in=Trial.WAITING).update(state=State.LAPSED, undeliverable=F("undeliverable") + 1)
+
+
+def another_place(trial: int) -> bool:
+    """Gives a lapsed control the place after the last; False when it is no lapsed trial (any more)."""
+    found = Trial.objects.filter(pk=trial, state=State.LAPSED)
+    last = Trial.objects.filter(pair__in=found.values("pair")).aggregate(last=Max("slot"))["last"]
+    return last is not None and bool(found.update(slot=last + 1))
+
+
+def set_aside(who: set[int]) -> int:
+    """These raters (all their visits) don't count: the places they took in open studies are free for others. Returns the places freed.
+
+    Their answers stay, beside the quota, for the analysis of everybody.
+    """
+    moved = 0
+    for trial in Trial.objects.filter(rater__in=who, slot__lt=Trial.BESIDE, state__in=Trial.HELD, pair__study__open=True).order_by("pk"):
+        last = trial.pair.trials.filter(slot__gte=Trial.BESIDE).aggregate(last=Max("slot"))["last"]
+        # The parity stays: it says on which side the tested recording was.
+        slot = (Trial.BESIDE if last is None else last + 2 - last % 2) + trial.slot % 2
+        moved += Trial.objects.filter(pk=trial.pk, slot=trial.slot).update(slot=slot)
+    return moved
 
 
 def progress(rater: Rater) -> tuple[int, int]:

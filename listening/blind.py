@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from functools import wraps
 from typing import Any
 
@@ -17,6 +18,7 @@ from synth import clips
 
 RIGHT_TO_LEFT = {"ar", "ur", "he", "fa"}
 COOKIE = "listener"
+LENT = " lent"
 COOKIE_AGE = 90 * 24 * 3600
 
 
@@ -25,7 +27,7 @@ def sealed(view):
 
     @wraps(view)
     def inner(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        language = tongue.of(request, known(request))
+        language = tongue.of(request, known)
         with translation.override(language):
             try:
                 response = view(request, *args, **kwargs)
@@ -43,19 +45,45 @@ def sealed(view):
     return inner
 
 
-def known(request: HttpRequest) -> Rater | None:
-    """The rater of this browser, by a signed cookie of its own; engineers' sessions play no part here."""
+def listener(request: HttpRequest) -> uuid.UUID | None:
+    """The key this browser carries in a signed cookie of its own; engineers' sessions play no part here."""
     key = request.get_signed_cookie(COOKIE, default=None, salt="listening", max_age=COOKIE_AGE)
+    return uuid.UUID(key.removesuffix(LENT)) if key else None
+
+
+def is_lent(request: HttpRequest) -> bool:
+    """Whether this browser is a rater's only because a platform's link named them: anybody may write a name into a link."""
+    return (request.get_signed_cookie(COOKIE, default="", salt="listening", max_age=COOKIE_AGE) or "").endswith(LENT)
+
+
+def known(request: HttpRequest) -> Rater | None:
+    """The rater of this browser."""
     if not hasattr(request, "listener"):
+        key = listener(request)
         known_ = Rater.objects.filter(key=key, erased_at=None).select_related("panel", "invitation").first() if key else None
         request.listener = known_  # type: ignore[attr-defined]
     return request.listener  # type: ignore[attr-defined,no-any-return]
 
 
-def remember(response: HttpResponse, rater: Rater, secure: bool) -> None:
+def remember(response: HttpResponse, rater: Rater, secure: bool, lent: bool = False) -> None:
+    """`lent`: see is_lent()."""
+    if rater.interface:
+        tongue.remember(response, rater.interface, COOKIE_AGE)
     response.set_signed_cookie(
-        COOKIE, str(rater.key), salt="listening", max_age=COOKIE_AGE, httponly=True, samesite="Lax", secure=secure, path="/listen/"
+        COOKIE,
+        f"{rater.key}{LENT if lent else ''}",
+        salt="listening",
+        max_age=COOKIE_AGE,
+        httponly=True,
+        samesite="Lax",
+        secure=secure,
+        path="/listen/",
     )
+
+
+def outbox_of(rater: Rater) -> str:
+    """Whose answers wait in a browser that two people share; says nothing else."""
+    return salted_hmac("outbox", str(rater.key)).hexdigest()[:12]
 
 
 def describe(trial: Trial, done: int, total: int) -> dict[str, Any]:

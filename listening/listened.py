@@ -10,6 +10,10 @@ HEARD_SHARE = 0.9
 #: Clocks of browsers and servers part by so many seconds in an answer's time.
 SLACK_S = 5.0
 MOST_STATES = 20
+#: Samples a second where a browser does not say.
+USUAL_RATE = 24000.0
+#: Rendered frames below this share of what was said to be heard of the shorter recording prove it wrong; silence at an end is not played.
+PROVEN_SHARE = 0.5
 #: What may be wrong with a recording; the page has the words for them.
 TAGS = (
     "mispronounced", "noise", "pause", "cut", "robotic", "accent", "pace", "reading", "other-voice", "retroflex", "aspirated",
@@ -38,22 +42,26 @@ def kept(log: dict[str, Any]) -> dict[str, Any]:
         "first": log.get("first") if log.get("first") in SIDES else "", "seconds": _number(log.get("seconds")),
         "output_latency_s": _number(log.get("output_latency_s"), 0, 60), "sound_breaks": _number(log.get("sound_breaks"), 0, 1e4) or 0.0,
         "glitches": _number(log.get("glitches"), 0, 1e6) or 0.0, "states": [str(s)[:20] for s in states[:MOST_STATES]],
+        "rate": _number(client.get("rate"), 8000, 384000) or USUAL_RATE,
         "client": {str(k)[:20]: str(v)[:120] for k, v in list(client.items())[:8]},
     }  # fmt: skip
 
 
-def doubt(log: dict[str, Any], longer_s: float, since_s: float) -> str:
-    """Why the listening behind an answer is in doubt, or ''. Args: a kept log; the longer recording; seconds since the trial was given.
+def doubt(log: dict[str, Any], lengths_s: tuple[float, float], since_s: float) -> str:
+    """Why the listening behind an answer is in doubt, or ''. Args: a kept log; both recordings; seconds since the trial was given.
 
     `unheard`: not all of both sides was rendered. `hasty`: answered in less time than the longer recording lasts.
-    `impossible`: more was heard, or longer, than there was time for.
+    `impossible`: more was heard, or longer, than there was time for, or than was rendered.
     """
     if any(log["share"][side] < HEARD_SHARE or not log["tail"][side] for side in SIDES):
         return "unheard"
     seconds = log["seconds"]
-    if seconds is None or seconds < longer_s:
+    if seconds is None or seconds < max(lengths_s):
         return "hasty"
-    return "impossible" if seconds > since_s + SLACK_S else ""
+    rendered = [log["frames"][side] / log["rate"] for side in SIDES]
+    if seconds > since_s + SLACK_S or sum(rendered) > seconds + SLACK_S or min(rendered) < PROVEN_SHARE * min(lengths_s):
+        return "impossible"
+    return ""
 
 
 def tags(given: Any, length: int) -> list[dict[str, Any]] | None:

@@ -60,7 +60,10 @@ def close(study: Study) -> None:
 
 @dataclass(frozen=True)
 class Cast:
-    """A standing vote: score +1 for the tested recording, 0 for neither, -1 for the reference. `first`: the side heard first, or ''."""
+    """A standing vote: score +1 for the tested recording, 0 for neither, -1 for the reference. `first`: the side heard first, or ''.
+
+    `rater` is the person, whatever visit; `glitches` are the times the sound stuttered.
+    """
 
     rater: int
     sentence: int
@@ -69,6 +72,7 @@ class Cast:
     tested: str
     first: str
     tags: list[dict[str, Any]]
+    glitches: float
 
 
 def _standing(study: Study):
@@ -76,8 +80,8 @@ def _standing(study: Study):
 
 
 def votes_cast(study: Study) -> int:
-    """A count: never sealed."""
-    return _standing(study).count()
+    """A count: never sealed. Of what fills the quota: where somebody else is asked in a rater's place, theirs is the one that counts."""
+    return _standing(study).filter(trial__slot__lt=Trial.BESIDE).count()
 
 
 def standing_votes(study: Study) -> list[Cast]:
@@ -104,9 +108,10 @@ def _cast(rows: QuerySet[Vote]) -> list[Cast]:
     sides = ("left", "right")
     return [
         Cast(
-            v.trial.rater_id, v.trial.pair.sentence_id, v.score, v.choice, sides[v.trial.tested_side], v.log.get("first", ""), v.tags
+            v.trial.rater.person, v.trial.pair.sentence_id, v.score, v.choice, sides[v.trial.tested_side], v.log.get("first", ""), v.tags,
+            v.log.get("glitches", 0.0),
         )
-        for v in rows.select_related("trial__pair").order_by("cast_at", "pk")
+        for v in rows.select_related("trial__pair", "trial__rater").order_by("cast_at", "pk")
     ]  # fmt: skip
 
 

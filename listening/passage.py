@@ -12,7 +12,7 @@ from django.db.models import Count
 from django.utils import timezone, translation
 from django.utils.crypto import salted_hmac
 
-from listening import allocate
+from listening import allocate, platforms
 from listening.models import Consent, Invitation, Pair, Qualification, Rater, Trial, Vote, Word
 from listening.platforms import Arrival
 
@@ -32,10 +32,11 @@ def admit(invitation: Invitation, came: Arrival, adult: bool, native: bool) -> R
             if locked.why_closed():
                 return None
             screened = "" if adult and native else "language" if adult else "age"
+            earlier = platforms.earlier(came)
             rater = Rater.objects.create(
                 panel_id=locked.panel_id, invitation=locked, platform=came.platform, external_id=came.external_id,
                 external_study=came.external_study, interface=translation.get_language() or "en", screened_out_for=screened,
-                screened_out_at=timezone.now() if screened else None,
+                screened_out_at=timezone.now() if screened else None, first_id=earlier.person if earlier else None,
             )  # fmt: skip
             Consent.objects.create(rater=rater, version=CONSENT_VERSION, language=translation.get_language() or "en")
             return rater
@@ -72,12 +73,13 @@ def options(rater: Rater, word: Word) -> list[str]:
 
 def qualified(rater: Rater) -> bool:
     """Whether the language needs no (further) test: passed not long ago, or nothing is there to test it with."""
-    since = timezone.now() - HOLDS
-    if rater.qualifications.filter(passed=True, at__gt=since).exists():
+    methods = set(rater.qualifications.filter(passed=True, at__gt=timezone.now() - HOLDS).values_list("method", flat=True))
+    if Qualification.Method.TESTED in methods:
         return True
     if usable_words(rater):
-        return False
-    Qualification.objects.create(rater=rater, method=Qualification.Method.DECLARED, passed=True)
+        return False  # who only said so is asked, once there is something to ask
+    if not methods:
+        Qualification.objects.create(rater=rater, method=Qualification.Method.DECLARED, passed=True)
     return True
 
 
@@ -134,7 +136,7 @@ def erase(rater: Rater) -> None:
         mine.filter(superseded_at=None, trial__pair__study__open=True).update(superseded_at=now)
         Trial.objects.filter(rater=rater, pair__study__open=True).update(state=Trial.State.LAPSED)
         for vote in mine:
-            vote.log = {k: v for k, v in vote.log.items() if k in ("share", "tail", "doubt", "first", "seconds")}
+            vote.log = {k: v for k, v in vote.log.items() if k in ("share", "tail", "first", "seconds", "frames", "rate", "glitches")}
             vote.save(update_fields=["log"])
         rater.consents.all().delete()
         Rater.objects.filter(pk=rater.pk).update(

@@ -55,6 +55,13 @@ def known(came: Arrival) -> Rater | None:
     ).first()
 
 
+def earlier(came: Arrival) -> Rater | None:
+    """Somebody this worker was before, under another study of the platform."""
+    if not came.platform:
+        return None
+    return Rater.objects.filter(platform=came.platform, external_id=came.external_id).order_by("pk").first()
+
+
 def code(rater: Rater, outcome: str) -> str:
     """The code of an outcome: the platform's own if the invitation holds it, else one that only this server can make; always the same."""
     own: str = getattr(rater.invitation, f"code_{outcome}")

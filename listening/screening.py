@@ -6,12 +6,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import BooleanField, Case, Count, F, Q, QuerySet, When
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from listening.models import Exclusion, Pair, Panel, Vote
+from listening import allocate
+from listening.models import Exclusion, Pair, Panel, Rater, Trial, Vote
 
 Kind = Pair.Kind
 #: A control that more than this share of otherwise good raters fail is at fault itself.
@@ -32,6 +35,7 @@ class Rules:
     side_p: float = 0.001
     listened_votes: int = 10
     unheard_share: float = 0.2
+    glitches: int = 3
 
 
 @dataclass
@@ -48,36 +52,35 @@ class Record:
     followed: int = 0
 
 
-def caught(vote: Vote) -> bool:
-    """Whether the undamaged side was preferred."""
-    return vote.score == -1
+def _is_caught() -> Case:
+    """Whether the undamaged side was preferred, as a column."""
+    return Case(When(_CAUGHT, then=True), default=False, output_field=BooleanField())
 
 
-def followed(vote: Vote) -> bool:
-    return vote.choice == vote.trial.pair.expected
+#: The rater of a vote, and who that is whatever visit.
+PERSON = Coalesce("trial__rater__first", "trial__rater")
+_CAUGHT = Q(choice="left", trial__tested_side=1) | Q(choice="right", trial__tested_side=0)
+
+
+def _telling() -> QuerySet[Vote]:
+    """Standing votes that say how somebody listens: practice and retired controls say nothing."""
+    return Vote.objects.filter(superseded_at=None, trial__pair__retired_at=None).exclude(trial__pair__kind=Kind.PRACTICE)
 
 
 def records(raters: Iterable[int]) -> dict[int, Record]:
-    """rater -> record, from standing votes; practice and retired controls say nothing."""
+    """person -> record, over all studies and visits."""
+    who, of_kind = list(raters), "trial__pair__kind"
+    obvious, instruction = Q(**{of_kind: Kind.OBVIOUS}), Q(**{of_kind: Kind.INSTRUCTION})
     rows = (
-        Vote.objects.filter(trial__rater__in=list(raters), superseded_at=None, trial__pair__retired_at=None)
-        .exclude(trial__pair__kind=Kind.PRACTICE)
-        .select_related("trial__pair")
-    )
-    found: dict[int, Record] = defaultdict(Record)
-    for vote in rows.iterator():
-        record, kind = found[vote.trial.rater_id], vote.trial.pair.kind
-        record.answers += 1
-        record.doubtful += bool(vote.log.get("doubt"))
-        record.left += vote.choice == Vote.Choice.LEFT
-        record.right += vote.choice == Vote.Choice.RIGHT
-        if kind == Kind.OBVIOUS:
-            record.catches += 1
-            record.caught += caught(vote)
-        elif kind == Kind.INSTRUCTION:
-            record.instructions += 1
-            record.followed += followed(vote)
-    return found
+        _telling().filter(Q(trial__rater__in=who) | Q(trial__rater__first__in=who)).annotate(person=PERSON).values("person").annotate(
+            answers=Count("pk"), doubtful=Count("pk", filter=~Q(doubt="")),
+            left=Count("pk", filter=Q(choice="left")), right=Count("pk", filter=Q(choice="right")),
+            catches=Count("pk", filter=obvious), caught=Count("pk", filter=obvious & _CAUGHT),
+            instructions=Count("pk", filter=instruction),
+            followed=Count("pk", filter=instruction & Q(choice=F("trial__pair__expected"))),
+        ).order_by()
+    )  # fmt: skip
+    return {row.pop("person"): Record(**row) for row in rows}
 
 
 def side_p(left: int, right: int) -> float:
@@ -98,15 +101,15 @@ def judge(record: Record, rules: Rules) -> str:
 
 
 def excluded(raters: Iterable[int], rules: Rules) -> dict[int, str]:
-    """rater -> why their votes don't count; by rule, or by somebody's decision."""
+    """person -> why their votes don't count; by rule, or by somebody's decision."""
     wanted = list(raters)
     return _excluded(wanted, records(wanted), rules)
 
 
 def _excluded(raters: list[int], known: dict[int, Record], rules: Rules) -> dict[int, str]:
     found = {rater: why for rater, record in known.items() if (why := judge(record, rules))}
-    decided = Exclusion.objects.filter(rater__in=raters, lifted_at=None).values_list("rater_id", "rule")
-    return found | dict(decided)
+    decided = Exclusion.objects.filter(Q(rater__in=raters) | Q(rater__first__in=raters), lifted_at=None).select_related("rater")
+    return found | {e.rater.person: e.rule for e in decided}
 
 
 def payable(record: Record) -> bool:
@@ -117,11 +120,9 @@ def payable(record: Record) -> bool:
 def retire_faulty(panel: Panel, rules: Rules) -> list[Pair]:
     """Retires the obvious controls that otherwise good raters fail: the control is at fault, not they."""
     answers: dict[int, list[tuple[int, bool]]] = defaultdict(list)
-    votes = Vote.objects.filter(
-        trial__pair__study__panel=panel, trial__pair__kind=Kind.OBVIOUS, trial__pair__retired_at=None, superseded_at=None
-    ).select_related("trial__pair")
-    for vote in votes:
-        answers[vote.trial.pair_id].append((vote.trial.rater_id, caught(vote)))
+    rows = _telling().filter(trial__pair__study__panel=panel, trial__pair__study__open=True, trial__pair__kind=Kind.OBVIOUS)
+    for pair, person, right in rows.annotate(person=PERSON, right=_is_caught()).values_list("trial__pair", "person", "right"):
+        answers[pair].append((person, right))
     known = records({rater for found in answers.values() for rater, _ in found})
     retired = []
     for pair, found in answers.items():
@@ -135,16 +136,37 @@ def retire_faulty(panel: Panel, rules: Rules) -> list[Pair]:
     return list(Pair.objects.filter(pk__in=retired))
 
 
+def controls_answered(panel: Panel) -> list[dict[str, Any]]:
+    """Per obvious control of the open studies: how many answered it, and how many it caught."""
+    kept = Pair.objects.filter(study__panel=panel, study__open=True, kind=Kind.OBVIOUS).select_related("sentence")
+    stands = Q(trials__votes__superseded_at=None, trials__votes__isnull=False)
+    right = Q(trials__votes__choice="left", trials__tested_side=1) | Q(trials__votes__choice="right", trials__tested_side=0)
+    rows = kept.annotate(answers=Count("trials__votes", filter=stands), right=Count("trials__votes", filter=stands & right))
+    return [{"pair": pair, "answers": pair.answers, "right": pair.right} for pair in rows.order_by("pk") if pair.answers]
+
+
+def answering(panel: Panel, since: datetime, until: datetime | None = None) -> set[int]:
+    """Who answered in this time."""
+    rows = Vote.objects.filter(trial__rater__panel=panel, cast_at__gt=since, cast_at__lte=until or timezone.now())
+    return set(rows.annotate(person=PERSON).values_list("person", flat=True))
+
+
+def stand_in(panel: Panel, rules: Rules) -> int:
+    """Has others asked in place of those who don't count, in studies that are open. Returns the places freed."""
+    who = set(
+        Trial.objects.filter(pair__study__panel=panel, pair__study__open=True, state=Trial.State.VOTED, slot__lt=Trial.BESIDE)
+        .annotate(person=Coalesce("rater__first", "rater")).values_list("person", flat=True)
+    )  # fmt: skip
+    out = set(excluded(who, rules))
+    return allocate.set_aside(set(Rater.objects.filter(Q(pk__in=out) | Q(first__in=out)).values_list("pk", flat=True))) if out else 0
+
+
 def alarm(panel: Panel, rules: Rules) -> str:
     """A sentence when the share of a day's raters that don't count is high, or has jumped; '' otherwise."""
 
     def share(start: timedelta, end: timedelta) -> tuple[int, int]:
         now = timezone.now()
-        who = set(
-            Vote.objects.filter(trial__rater__panel=panel, cast_at__gt=now - start, cast_at__lte=now - end).values_list(
-                "trial__rater_id", flat=True
-            )
-        )
+        who = answering(panel, now - start, now - end)
         return len(excluded(who, rules)), len(who)
 
     out, of = share(timedelta(days=1), timedelta(0))
@@ -158,9 +180,13 @@ def alarm(panel: Panel, rules: Rules) -> str:
     )
 
 
+#: A panel's page shows who answered in so many days; records reach back over all time.
+SHOWN_DAYS = 30
+
+
 def summary(panel: Panel, rules: Rules) -> list[dict[str, Any]]:
-    """One row for each rater of the panel who has answered: what their record is and whether they count. No directions."""
-    who = list(Vote.objects.filter(trial__rater__panel=panel).values_list("trial__rater_id", flat=True).distinct())
+    """One row for each person of the panel who answered lately: what their record is and whether they count. No directions."""
+    who = list(answering(panel, timezone.now() - timedelta(days=SHOWN_DAYS)))
     known = records(who)
     out = _excluded(who, known, rules)
     return [

@@ -7,7 +7,7 @@ import uuid
 from functools import wraps
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -28,9 +28,12 @@ from listening.words import for_page
 def test(request: HttpRequest, rater: Rater) -> HttpResponse:
     if passage.step(rater) != "test":
         return on(rater)
-    if allocate.next_trial(rater) is None and allocate.why_over(rater) != "break":
+    trial = allocate.next_trial(rater)
+    if trial is None and allocate.why_over(rater) not in ("break", "sound"):
         return redirect("listening:thanks")
-    return render(request, "listening/test.html", {"words": for_page(rater.panel.language)})
+    opening = blind.describe(trial, *allocate.progress(rater)) if trial else None
+    shown = {"words": for_page(rater.panel.language), "opening": opening, "listener": blind.outbox_of(rater)}
+    return render(request, "listening/test.html", shown)
 
 
 def _stranger() -> JsonResponse:
@@ -112,19 +115,33 @@ def _no_constant(name: str) -> float:
 
 
 def _answering(view):
-    """For what the page sends: the rater and the JSON object, or the refusal of whatever else was sent, or of what can't be done."""
+    """For what the page sends: who and the JSON object, or the refusal of whatever else was sent, or of what can't be done."""
 
     @wraps(view)
-    def inner(request: HttpRequest, rater: Rater) -> JsonResponse:
+    def inner(request: HttpRequest, who: Rater | uuid.UUID) -> JsonResponse:
         body = _body(request)
         if isinstance(body, JsonResponse):
             return body
         try:
-            return view(request, rater, body)
+            return view(request, who, body)
         except ballot.NotTaken as error:
             return JsonResponse({"code": error.code, "message": error.sentence}, status=error.status)
 
-    return _of_rater(inner)
+    return inner
+
+
+def _of_listener(view):
+    """As _of_rater, for votes: the key alone, because reading the vote's trial reads its rater, too."""
+
+    @wraps(view)
+    def inner(request: HttpRequest) -> JsonResponse:
+        key = blind.listener(request)
+        answer = view(request, key) if key else _stranger()
+        if answer.status_code == 404 and (blind.known(request) is None or blind.known(request).screened_out_at):
+            return _stranger()
+        return answer
+
+    return inner
 
 
 def _body(request: HttpRequest) -> dict[str, Any] | JsonResponse:
@@ -145,8 +162,9 @@ def _body(request: HttpRequest) -> dict[str, Any] | JsonResponse:
 
 @require_POST
 @blind.sealed
+@_of_listener
 @_answering
-def vote(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> JsonResponse:
+def vote(request: HttpRequest, listener: uuid.UUID, body: dict[str, Any]) -> JsonResponse:
     """One answer, named by the browser. 201 when new, 200 when it was there already."""
     log, tags, strength = body.get("log") or {}, body.get("tags") or [], body.get("strength") or ""
     try:
@@ -155,22 +173,20 @@ def vote(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> JsonRespon
         return JsonResponse({"code": "not_a_vote", "message": _("This is not an answer.")}, status=400)
     if not isinstance(log, dict) or not isinstance(strength, str) or len(json.dumps(log)) > ballot.LOG_LIMIT:
         return JsonResponse({"code": "bad_log", "message": _("This is not an answer.")}, status=400)
-    new = ballot.cast(rater, vote_id, key, ballot.Answer(choice, strength, tags, log))
-    return JsonResponse({"vote": str(vote_id), "feedback": _feedback(rater, key, choice)}, status=201 if new else 200)
+    taken = ballot.cast(listener, vote_id, key, ballot.Answer(choice, strength, tags, log))
+    return JsonResponse({"vote": str(vote_id), "feedback": _feedback(taken.shown, choice)}, status=201 if taken.new else 200)
 
 
-def _feedback(rater: Rater, key: str, choice: str) -> str:
+def _feedback(shown: ballot.Shown, choice: str) -> str:
     """What practice has to say of an answer; '' for everything else."""
-    trial = rater.trials.filter(key=key, pair__kind=Pair.Kind.PRACTICE).select_related("pair").first()
-    if trial is None:
+    if shown.kind != Pair.Kind.PRACTICE:
         return ""
-    if trial.pair.reference_id == trial.pair.tested_id:
+    if shown.identical:
         if choice == "same":
             return _("Right: both are the same recording.")
         return _("These two are the same recording; say “Same” when you hear no difference.")
-    tested = trial.tested_side
-    better = ("right", "left")[tested]
-    where = _("the second") if tested else _("the first")
+    better = ("right", "left")[shown.side]
+    where = _("the second") if shown.side else _("the first")
     if choice == better:
         return _("Right: %(where)s was damaged on purpose.") % {"where": where}
     return _("Listen for this: %(where)s was damaged on purpose, and the other one is better.") % {"where": where}
@@ -178,6 +194,7 @@ def _feedback(rater: Rater, key: str, choice: str) -> str:
 
 @require_POST
 @blind.sealed
+@_of_rater
 @_answering
 def undo(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> JsonResponse:
     """Takes the last answer back; its comparison is the one to judge now."""
@@ -187,6 +204,7 @@ def undo(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> JsonRespon
 
 @require_POST
 @blind.sealed
+@_of_rater
 @_answering
 def undeliverable(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> JsonResponse:
     """The browser could not load a trial's sound: it goes back to the pool, and is no vote."""
@@ -203,5 +221,5 @@ def undeliverable(request: HttpRequest, rater: Rater, body: dict[str, Any]) -> J
 def rested(request: HttpRequest, rater: Rater) -> JsonResponse:
     """Back from the break."""
     if allocate.why_over(rater) == "break":
-        Rater.objects.filter(pk=rater.pk, breaks=rater.breaks).update(breaks=F("breaks") + 1)
+        Rater.objects.filter(pk=rater.pk).update(breaks=allocate.place(rater) // SITTING)
     return JsonResponse({"rested": True})

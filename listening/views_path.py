@@ -74,9 +74,10 @@ def welcome(request: HttpRequest, token: str) -> HttpResponse:
     shown = {"language": invitation.panel.language, "came": came, "own_tab": request.get_full_path()}
     if came.framed:  # inside a platform's page a browser may keep no cookie: the test opens in a tab of its own
         return render(request, "listening/framed.html", shown)
-    rater = platforms.known(came) or (None if came.platform else blind.known(request))
+    here = blind.known(request)
+    rater = platforms.known(came) or (None if came.platform else here)
     if rater and rater.panel_id == invitation.panel_id:
-        return _remembered(request, rater)
+        return _remembered(request, rater, lent=rater != here or blind.is_lent(request))
     if closed := invitation.why_closed():
         return _closed(request, closed)
     if request.method == "GET":
@@ -88,9 +89,9 @@ def welcome(request: HttpRequest, token: str) -> HttpResponse:
     return _remembered(request, rater) if rater else _closed(request, "full")
 
 
-def _remembered(request: HttpRequest, rater: Rater) -> HttpResponse:
+def _remembered(request: HttpRequest, rater: Rater, lent: bool = False) -> HttpResponse:
     response = on(rater)
-    blind.remember(response, rater, request.is_secure())
+    blind.remember(response, rater, request.is_secure(), lent)
     return response
 
 
@@ -115,7 +116,7 @@ def language(request: HttpRequest) -> HttpResponse:
         rater = blind.known(request)
         if rater:
             Rater.objects.filter(pk=rater.pk).update(interface=code)
-        response.set_cookie(tongue.COOKIE, code, max_age=blind.COOKIE_AGE, samesite="Lax", path="/listen/", httponly=True)
+        tongue.remember(response, code, blind.COOKIE_AGE)
     return response
 
 
@@ -199,6 +200,9 @@ def thanks(request: HttpRequest, rater: Rater) -> HttpResponse:
 @for_known
 def erase(request: HttpRequest, rater: Rater) -> HttpResponse:
     """Deletes what is known of a rater, after asking once."""
+    if blind.is_lent(request):
+        text = _("Do this in the browser where you began, or with the link you made there for another device.")
+        return problem(request, _("Not from this browser"), text, 403)
     if request.method == "GET":
         return render(request, "listening/erase.html")
     passage.erase(rater)

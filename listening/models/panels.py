@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.utils import timezone
 
@@ -58,9 +60,15 @@ class Pair(models.Model):
     gain_reference = models.FloatField(default=0.0)
     gain_tested = models.FloatField(default=0.0)
     loudness_matched = models.BooleanField(default=False)
+    shorter_s = models.FloatField(null=True, help_text="Length of the shorter recording, s; kept here because every vote reads it.")
+    longer_s = models.FloatField(null=True)
     first_side = models.PositiveSmallIntegerField(help_text="Side of the tested recording in even slots: 0 left, 1 right.")
     retired_at = models.DateTimeField(null=True, blank=True, help_text="Since when this control counts for nobody: good raters fail it.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["study", "sentence", "tested"], name="one_pair_of_each")]
         indexes = [models.Index(fields=["study", "kind"])]
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.shorter_s, self.longer_s = sorted((self.reference.seconds, self.tested.seconds))
+        super().save(*args, **kwargs)

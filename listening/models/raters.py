@@ -65,6 +65,14 @@ class Rater(models.Model):
     headphone_check = models.JSONField(default=list, blank=True, help_text="Right answers of each try; advisory.")
     practised_at = models.DateTimeField(null=True, blank=True)
     breaks = models.PositiveSmallIntegerField(default=0, help_text="Breaks they came back from.")
+    first = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="later",
+        help_text="The same worker's first visit, under another study.",
+    )
     erased_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -73,6 +81,15 @@ class Rater(models.Model):
                 fields=["platform", "external_id", "external_study"], condition=~Q(external_id=""), name="a_crowd_worker_once"
             )
         ]
+
+    @property
+    def person(self) -> int:
+        """Who this is, whatever visit: the primary key of their first."""
+        return self.first_id or self.pk
+
+    def visits(self) -> models.QuerySet[Rater]:
+        """All that this person has been here: a crowd worker who came for two studies is one listener."""
+        return Rater.objects.filter(Q(pk=self.person) | Q(first=self.person))
 
 
 class Consent(models.Model):

@@ -23,6 +23,8 @@ class Trial(models.Model):
     HELD = (State.OPEN, State.AHEAD, State.VOTED)
     #: States in which it waits for an answer.
     WAITING = (State.OPEN, State.AHEAD)
+    #: From this slot on a trial is outside of its pair's quota: its rater does not count, and somebody else is asked in their place.
+    BESIDE = 10_000
 
     key = models.CharField(max_length=32, unique=True, default=token)
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="trials")
@@ -67,6 +69,7 @@ class Vote(models.Model):
         default=list, blank=True, help_text="[{side, word, tag}]: what was wrong; word is [start, end) in the sentence, or null."
     )
     log = models.JSONField(default=dict)
+    doubt = models.CharField(max_length=12, blank=True, default="", help_text="Why the listening behind this answer is in doubt.")
     build = models.CharField(max_length=40, blank=True)
     cast_at = models.DateTimeField(default=timezone.now)
     superseded_at = models.DateTimeField(null=True, blank=True)
@@ -76,6 +79,7 @@ class Vote(models.Model):
             models.UniqueConstraint(fields=["trial"], condition=Q(superseded_at=None), name="one_standing_vote_per_trial"),
             models.CheckConstraint(condition=Q(choice__in=["left", "same", "right"]), name="a_vote_is_left_same_or_right"),
         ]
+        indexes = [models.Index(fields=["cast_at"])]
 
     @property
     def score(self) -> int:

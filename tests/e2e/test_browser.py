@@ -99,9 +99,10 @@ def test_a_whole_sitting_by_keyboard_on_a_small_screen(page, live_server):
     page.wait_for_url("**/thanks/")
     assert "your answers to 3 comparisons" in page.inner_text("main")
     assert sorted(Vote.objects.values_list("choice", flat=True)) == ["left", "right", "same"]
-    log = Vote.objects.order_by("cast_at").first().log
+    vote = Vote.objects.order_by("cast_at").first()
+    log = vote.log
     assert log["plays"] == {"left": 1, "right": 1} and log["first"] == "left" and min(log["share"].values()) > 0.9
-    assert log["doubt"] == "" and min(log["frames"].values()) > 0.9 * 24000 and log["tail"] == {"left": True, "right": True}
+    assert vote.doubt == "" and min(log["frames"].values()) > 0.9 * 24000 and log["tail"] == {"left": True, "right": True}
     assert page.problems == []
 
 
@@ -208,7 +209,9 @@ RENDER = """async ([url]) => {
   const { Player } = await import(url);
   const rate = 24000, seconds = 2;
   const offline = new OfflineAudioContext(1, rate * 3, rate);
-  const seen = new Proxy(offline, { get: (target, name) => name === "state" ? "running" : typeof target[name] === "function" ? target[name].bind(target) : target[name] });
+  let now = 0;  // everything is scheduled by absolute times, so the presses can all come before the rendering; Firefox can't suspend one
+  const shown = { state: () => "running", currentTime: () => now };
+  const seen = new Proxy(offline, { get: (target, name) => shown[name] ? shown[name]() : typeof target[name] === "function" ? target[name].bind(target) : target[name] });
   const player = new Player(seen, () => undefined);
   const data = {}, buffers = {};
   for (const [side, hertz] of [["left", 220], ["right", 330]]) {
@@ -218,9 +221,11 @@ RENDER = """async ([url]) => {
     buffers[side] = buffer;
   }
   player.take(buffers);
-  offline.suspend(0.512).then(() => { player.switch(); offline.resume(); });
-  offline.suspend(2.6).then(() => { player.mark(); offline.resume(); });
   player.play("left");
+  now = 0.512;
+  player.switch();
+  now = 2.6;
+  player.mark();
   const rendered = (await offline.startRendering()).getChannelData(0);
   return { rendered: Array.from(rendered), left: Array.from(data.left), right: Array.from(data.right), heard: [player.share("left"), player.share("right")] };
 }"""

@@ -16,7 +16,13 @@ PLAN = policy.parse({
     "margins": {"preference": 0.3}, "screening": {"listened_votes": 5},
 })  # fmt: skip
 ASSAY = PLAN.model_copy(update={"listening": PLAN.listening.model_copy(update={"assay": True})})
-GOOD = {"share": {"left": 1, "right": 1}, "tail": {"left": True, "right": True}, "seconds": 20, "first": "left"}
+GOOD = {
+    "share": {"left": 1, "right": 1},
+    "tail": {"left": True, "right": True},
+    "seconds": 20,
+    "first": "left",
+    "frames": {"left": 72000, "right": 72000},
+}
 
 
 @pytest.fixture
@@ -32,7 +38,7 @@ def vote(rater, pair, score, slot, **answer):
     trial = Trial.objects.create(pair=pair, rater=rater, slot=slot, tested_side=side, lease_until=timezone.now())
     Trial.objects.filter(pk=trial.pk).update(created_at=timezone.now() - timezone.timedelta(minutes=1))
     choice = "same" if score == 0 else ("left", "right")[side if score == 1 else 1 - side]
-    ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer(choice, log=answer.pop("log", GOOD), **answer))
+    ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer(choice, log=answer.pop("log", GOOD), **answer))
 
 
 def panel(study, score_of, raters=6, kind="test"):

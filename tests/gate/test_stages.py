@@ -122,7 +122,7 @@ def vote(lever, number, score_of):
             if trial is None or cast == number:
                 continue
             towards = {1: ("left", "right")[trial.tested_side], -1: ("right", "left")[trial.tested_side], 0: "same"}
-            ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer(towards[score_of(cast)]))
+            ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer(towards[score_of(cast)]))
             cast += 1
     advance.advance_open()
     return Lever.objects.get(pk=lever.pk)

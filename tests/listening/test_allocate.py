@@ -12,7 +12,7 @@ from tests import factories
 
 
 def vote(rater, trial):
-    ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer(random.choice(["left", "same", "right"])))
+    ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer(random.choice(["left", "same", "right"])))
 
 
 def sit(rater, answers=1000):

@@ -105,7 +105,7 @@ def test_a_late_vote_counts_while_its_place_is_free(db):
     rater = factories.rater()
     trial = allocate.next_trial(rater)
     Trial.objects.update(state="lapsed")
-    assert ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer("right")) is True
+    assert ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer("right")).new is True
 
 
 def test_a_vote_scores_for_the_side_it_was_heard_on(db):
@@ -114,7 +114,7 @@ def test_a_vote_scores_for_the_side_it_was_heard_on(db):
     for choice in ("left", "right", "same"):
         rater = factories.rater()
         trial = allocate.next_trial(rater)
-        ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer(choice))
+        ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer(choice))
         scores.add((choice, trial.tested_side, Vote.objects.get(trial=trial).score))
     for choice, side, score in scores:
         assert score == (0 if choice == "same" else 1 if (choice == "right") == (side == 1) else -1)
@@ -169,7 +169,7 @@ def test_a_vote_for_somebody_elses_trial_is_refused(db):
 def test_a_number_used_for_another_trial_is_refused(db):
     factories.study()
     rater, used = factories.rater(), uuid.uuid4()
-    ballot.cast(rater, used, allocate.next_trial(rater).key, ballot.Answer("same"))
+    ballot.cast(rater.key, used, allocate.next_trial(rater).key, ballot.Answer("same"))
     answer = post(browser(rater), allocate.next_trial(rater), vote_id=used)
     assert (answer.status_code, answer.json()["code"]) == (409, "id_reused")
 

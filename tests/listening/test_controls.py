@@ -79,7 +79,7 @@ def answered(rater, number=1000):
     kinds = []
     while len(kinds) < number and (trial := allocate.next_trial(rater)):
         kinds.append(trial.pair.kind)
-        ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer("same"))
+        ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer("same"))
     return kinds
 
 
@@ -129,7 +129,7 @@ def test_the_page_of_a_control_is_that_of_a_test(db):
         assert len(sounds[0]) == len(sounds[1]) and sounds[0] != sounds[1]
         shapes[trial.pair.kind] = {(k, type(v), len(v) if k in ("trial", "left", "right", "voice") else 0) for k, v in said.items()}
         heads[trial.pair.kind] = sounds[0][:44]
-        ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer("left"))
+        ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer("left"))
     assert {"test", "obvious", "identical", "assay", "instruction", "practice"} == set(shapes)
     assert len({frozenset(s) for s in shapes.values()}) == 1
 
@@ -154,6 +154,6 @@ def test_progress_tells_no_kind(db):
     said = []
     while trial := allocate.next_trial(rater):
         said.append(allocate.progress(rater))
-        ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer("same"))
+        ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer("same"))
     assert [d for d, _ in said] == list(range(40)) and {t for _, t in said} == {40}
     assert Trial.objects.filter(pair__kind=Pair.Kind.ASSAY).exists()

@@ -281,7 +281,7 @@ def test_nothing_is_undone_once_its_study_is_closed(db):
     study = factories.study(pairs=2)
     rater = factories.rater()
     trial = allocate.next_trial(rater)
-    ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer("left"))
+    ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer("left"))
     study.open = False
     study.save()
     with pytest.raises(ballot.NotTaken):

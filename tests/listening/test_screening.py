@@ -12,6 +12,8 @@ from listening.screening import Record, Rules, judge
 from tests import factories
 
 RULES = Rules()
+HEARD = {"left": 72_000, "right": 72_000}
+ALL_HEARD = {"share": {"left": 1, "right": 1}, "tail": {"left": True, "right": True}}
 
 
 @pytest.mark.parametrize(
@@ -50,8 +52,8 @@ def test_the_side_rules_probability_is_exact():
 def cast(rater, pair, choice, slot, tested_side=1, **log):
     trial = Trial.objects.create(pair=pair, rater=rater, slot=slot, tested_side=tested_side, lease_until=timezone.now())
     Trial.objects.filter(pk=trial.pk).update(created_at=timezone.now() - timedelta(minutes=1))
-    good = {"share": {"left": 1, "right": 1}, "tail": {"left": True, "right": True}, "seconds": 20} | log
-    ballot.cast(rater, uuid.uuid4(), trial.key, ballot.Answer(choice, log=good))
+    good = {"share": {"left": 1, "right": 1}, "tail": {"left": True, "right": True}, "seconds": 20, "frames": HEARD} | log
+    ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer(choice, log=good))
 
 
 @pytest.fixture
@@ -136,14 +138,18 @@ def test_payment_is_another_matter(study):
         ({"share": {"left": 1, "right": 1}, "tail": {"left": True, "right": False}, "seconds": 9}, "unheard"),
         ({"share": {"left": 0.89, "right": 1}, "tail": {"left": True, "right": True}, "seconds": 9}, "unheard"),
         ({"share": {"left": 0.9, "right": 1}, "tail": {"left": True, "right": True}, "seconds": 2.9}, "hasty"),
-        ({"share": {"left": 0.9, "right": 1}, "tail": {"left": True, "right": True}, "seconds": 3.0}, ""),
+        ({**ALL_HEARD, "seconds": 9, "frames": {"left": 24000, "right": 23999}}, "impossible"),
+        ({**ALL_HEARD, "seconds": 9, "frames": {"left": 200_000, "right": 200_000}}, "impossible"),
+        ({**ALL_HEARD, "seconds": 9, "frames": {"left": 48_000, "right": 48_000}, "client": {"rate": 48_000}}, ""),
+        ({**ALL_HEARD, "seconds": 9, "frames": {"left": 40_000, "right": 40_000}, "client": {"rate": 48_000}}, "impossible"),
+        ({"share": {"left": 0.9, "right": 1}, "tail": {"left": True, "right": True}, "seconds": 3.0, "frames": HEARD}, ""),
         ({"share": {"left": 1, "right": 1}, "tail": {"left": True, "right": True}, "seconds": 400}, "impossible"),
         ({"share": "all", "tail": [1], "seconds": "long", "client": 3, "states": {}}, "unheard"),
         ({"share": {"left": True, "right": 9e99}, "tail": {"left": 1, "right": "true"}, "seconds": -5}, "unheard"),
     ],
 )
 def test_a_log_is_doubted_where_it_can_not_be_true(log, doubt):
-    assert listened.doubt(listened.kept(log), 3.0, 60.0) == doubt
+    assert listened.doubt(listened.kept(log), (3.0, 2.0), 60.0) == doubt
 
 
 def test_what_a_log_may_not_hold_is_dropped():

@@ -1,4 +1,5 @@
-// Answers wait here until the server has acknowledged them; a reload or a lost network loses none.
+// Answers wait here until the server has acknowledged them; a reload or a lost network loses none. Where two people share a browser,
+// each one's answers wait for their own return.
 import { deliver } from "./net.js";
 
 const NAME = "listening";
@@ -26,14 +27,15 @@ async function transact(mode, work) {
 // Where the browser keeps nothing (some private windows), memory has to do.
 const memory = new Map();
 
-export async function keep(vote) {
+export async function keep(vote, owner) {
   memory.set(vote.id, vote);
-  await transact("readwrite", (store) => store.put(vote)).catch(() => undefined);
+  await transact("readwrite", (store) => store.put({ ...vote, owner })).catch(() => undefined);
 }
 
-export async function waiting() {
+export async function waiting(owner) {
   const stored = await transact("readonly", (store) => store.getAll()).catch(() => []);
-  return [...new Map([...stored.map((v) => [v.id, v]), ...memory]).values()];
+  const mine = stored.filter((vote) => !vote.owner || vote.owner === owner).map(({ owner: _, ...vote }) => [vote.id, vote]);
+  return [...new Map([...mine, ...memory]).values()];
 }
 
 // Sends one answer until it is acknowledged: what the server said, or null when it will never take it.

@@ -14,8 +14,13 @@ const answers = { left: find("answer-left"), same: find("answer-same"), right: f
 const veil = document.querySelector("#veil");
 const begin = document.querySelector("#begin");
 const rest = document.querySelector("#rest");
+const trouble = document.querySelector("#trouble");
+// The comparison that came with the page. Its sound is fetched and decoded at once, before anybody presses anything.
+const opening = JSON.parse(document.querySelector("#opening").textContent);
+const FRESH = 600000;
 const remarks = new Remarks(words, find, dialogs.remark);
 
+const RATE = 24000;
 let context = null;
 let player = null;
 let trial = null;
@@ -62,7 +67,8 @@ async function sounds(of) {
   const bytes = await Promise.all([get(of.left, "arrayBuffer", slow), get(of.right, "arrayBuffer", slow)]);
   if (!bytes[0] || !bytes[1]) return null;
   try {
-    const [left, right] = await Promise.all(bytes.map((b) => context.decodeAudioData(b)));
+    const decoder = new OfflineAudioContext(1, 1, RATE);
+    const [left, right] = await Promise.all(bytes.map((b) => decoder.decodeAudioData(b)));
     return Math.abs(left.duration - right.duration) < 0.02 ? { left, right } : null;
   } catch {
     return null;
@@ -130,6 +136,11 @@ async function load(given = null) {
   }
   if (next.finished === "break") {
     pauseCard(next.sittings);
+    return;
+  }
+  if (next.finished === "sound") {
+    trouble.hidden = false;
+    trouble.querySelector("button").focus();
     return;
   }
   if (next.finished) {
@@ -202,7 +213,7 @@ async function confirm() {
   };
   const vote = { id: uuid(), trial: trial.trial, choice, strength: remarks.strength, tags: remarks.tags, log };
   draw();
-  await keep(vote);
+  await keep(vote, urls.listener);
   const answered = await send(vote, urls.vote, urls.csrf, outboxChanged);
   last = answered && !trial.practice ? trial.trial : null;
   if (answered && !trial.practice) done += 1;
@@ -255,7 +266,7 @@ function watchSound() {
 }
 
 function build() {
-  context = new AudioContext({ sampleRate: 24000 });
+  context = new AudioContext({ sampleRate: RATE });
   context.onstatechange = watchSound;
   if (player) player.context = context;
   else player = new Player(context, draw);
@@ -277,8 +288,15 @@ async function start() {
   watchSound();
   if (!running() || trial) return;
   if (navigator.wakeLock) navigator.wakeLock.request("screen").catch(() => undefined);
-  for (const vote of await waiting()) await send(vote, urls.vote, urls.csrf, outboxChanged);
-  await load();
+  const left = await waiting(urls.listener);
+  for (const vote of left) await send(vote, urls.vote, urls.csrf, outboxChanged);
+  const buffers = left.length || performance.now() > FRESH ? null : await early;
+  if (!buffers) {
+    await load();
+    return;
+  }
+  show(opening, buffers);
+  fetchAhead();
 }
 
 const keys = {
@@ -287,7 +305,7 @@ const keys = {
   "?": () => dialogs.keys.showModal(),
 };
 document.addEventListener("keydown", (event) => {
-  const shut = !veil.hidden || !rest.hidden || Object.values(dialogs).some((d) => d.open);
+  const shut = !veil.hidden || !rest.hidden || !trouble.hidden || Object.values(dialogs).some((d) => d.open);
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || shut) return;
   if (event.target.matches("input, textarea, select")) return;
   if ((event.key === "Enter" || event.key === " ") && event.target.matches("button, a") && event.target !== find("next")) return;
@@ -305,9 +323,11 @@ find("switch").addEventListener("click", () => { player.switch(); requestAnimati
 find("next").addEventListener("click", () => { if (!find("next").onclick) confirm(); });
 find("undo").addEventListener("click", undo);
 find("voice").addEventListener("click", playVoice);
+trouble.querySelector("button").addEventListener("click", () => location.reload());
 document.querySelector("#show-keys").addEventListener("click", () => dialogs.keys.showModal());
 document.querySelector("#show-link").addEventListener("click", elsewhere);
 
+const early = window.AudioContext && opening ? sounds(opening) : null;
 if (window.AudioContext) {
   begin.addEventListener("click", start);
   begin.disabled = false;
