@@ -57,11 +57,19 @@ def _servable(rater: Rater) -> QuerySet[Pair]:
     return _unheard(rater, Kind.TEST).filter(served__lt=F("study__votes_per_pair"))
 
 
-def _free_slots(pair: Pair) -> list[int]:
-    taken = set(pair.trials.filter(state__in=Trial.HELD).values_list("slot", flat=True))
-    if pair.kind != Kind.TEST:  # a control has a place for everybody
-        return [next(slot for slot in range(len(taken) + 1) if slot not in taken)]
-    return [slot for slot in range(pair.study.votes_per_pair) if slot not in taken]
+def _free_slots(pairs: list[Pair]) -> dict[int, list[int]]:
+    """pair -> its free places, lowest first."""
+    taken: dict[int, set[int]] = {pair.pk: set() for pair in pairs}
+    for pair, slot in Trial.objects.filter(pair__in=taken, state__in=Trial.HELD).values_list("pair", "slot"):
+        taken[pair].add(slot)
+
+    def free(pair: Pair) -> list[int]:
+        held = taken[pair.pk]
+        if pair.kind != Kind.TEST:  # a control has a place for everybody
+            return [next(slot for slot in range(len(held) + 1) if slot not in held)]
+        return [slot for slot in range(pair.study.votes_per_pair) if slot not in held]
+
+    return {pair.pk: free(pair) for pair in pairs}
 
 
 def side_of(pair: Pair, slot: int) -> int:
@@ -81,11 +89,12 @@ def _side_owed(rater: Rater) -> int | None:
 
 def _options(rater: Rater, pairs: QuerySet[Pair]) -> list[tuple[Pair, int]]:
     """(pair, slot) to try: least-served first; in a pair its next slot, or the first with the side the rater is owed."""
-    owed = _side_owed(rater)
+    owed, tried = _side_owed(rater), list(pairs.select_related("study")[:TRIES])
+    free = _free_slots(tried)
     found = [
         (pair.served, owed is not None and side_of(pair, slot) != owed, order, slot, pair)  # type: ignore[attr-defined]
-        for order, pair in enumerate(pairs.select_related("study")[:TRIES])
-        for slot in _free_slots(pair)
+        for order, pair in enumerate(tried)
+        for slot in free[pair.pk]
     ]
     return [(pair, slot) for _, _, _, slot, pair in sorted(found, key=lambda f: f[:4])]
 
@@ -171,7 +180,9 @@ def something_left(rater: Rater) -> bool:
         return True
     if _has_all_wanted(rater, place(rater)):
         return False
-    return _servable(rater).exists() or any(trial.slot in _free_slots(trial.pair) for trial in _left_lying(rater))
+    lying = list(_left_lying(rater))
+    free = _free_slots([trial.pair for trial in lying])
+    return any(trial.slot in free[trial.pair_id] for trial in lying) or _servable(rater).exists()
 
 
 def next_trial(rater: Rater) -> Trial | None:

@@ -54,10 +54,10 @@ def gains(first: Decoded, second: Decoded) -> tuple[float, float] | None:
 
 
 def _at_rate(sound: Decoded) -> npt.NDArray[np.float64]:
-    from scipy.signal import resample_poly
-
     if sound.sample_rate == RATE:
         return sound.samples.astype(np.float64)
+    from scipy.signal import resample_poly  # a second of start-up that the first sound of a server should not pay
+
     divisor = math.gcd(sound.sample_rate, RATE)
     out: npt.NDArray[np.float64] = resample_poly(sound.samples.astype(np.float64), RATE // divisor, sound.sample_rate // divisor)
     return out

@@ -2,6 +2,7 @@
 
 import os
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -104,6 +105,25 @@ def test_a_whole_sitting_by_keyboard_on_a_small_screen(page, live_server):
     assert log["plays"] == {"left": 1, "right": 1} and log["first"] == "left" and min(log["share"].values()) > 0.9
     assert vote.doubt == "" and min(log["frames"].values()) > 0.9 * 24000 and log["tail"] == {"left": True, "right": True}
     assert page.problems == []
+
+
+def fulfil(body, kind, route):
+    route.fulfill(body=body, content_type=kind)
+
+
+def test_the_joined_script_and_style_of_a_deployed_site_are_the_same_page(page, live_server):
+    from config import storage
+
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    for name, kind in zip(storage.JOINED, ("text/javascript", "text/css"), strict=True):
+        page.route(f"**/static/{name}", partial(fulfil, storage.joined(name), kind))
+    begin(page, live_server.url)
+    hear(page)
+    answer(page, "ArrowLeft")
+    assert Vote.objects.count() == 1 and page.problems == []
+    assert not [url for url in asked if url.endswith(("net.js", "player.js", "base.css"))]
+    assert page.evaluate("() => getComputedStyle(document.querySelector('main')).maxWidth") == "640px"
 
 
 def test_answers_stay_locked_until_both_were_heard_to_the_end(page, live_server):

@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 import pytest
+from django.utils import timezone
 
 from listening.models import Pair, Rater, Trial, Vote
 from tests import factories
@@ -113,6 +114,9 @@ def begin_at(page, live_server, study):
     for name in ("adult", "native", "agree"):
         page.check(f"input[name={name}][value=yes]")
     page.click("main button.primary")
+    page.wait_for_selector("#done")
+    if page.is_visible("#hear"):
+        page.click("#hear")
     page.wait_for_selector("#done:not([disabled])")
     page.click("#done")
     page.wait_for_selector("#begin:not([disabled])")
@@ -165,17 +169,24 @@ def test_the_last_answer_is_taken_back_by_a_key(page, live_server):
     assert [v.choice for v in Vote.objects.filter(superseded_at=None)] == ["right"] and Vote.objects.count() == 2
 
 
-def test_the_next_trial_starts_without_waiting_and_a_lost_network_is_sat_out(page, live_server):
+def test_the_next_trial_starts_without_waiting_and_a_network_lost_for_five_minutes_is_sat_out(page, live_server):
+    page.clock.install()
+    fetched = []
+    page.on("requestfinished", lambda request: fetched.append(request.url) if "/listen/sound/" in request.url else None)
     begin(page, live_server.url)
-    page.wait_for_function("() => performance.getEntriesByType('resource').filter((e) => e.name.includes('/listen/sound/')).length >= 4")
+    while len(fetched) < 4:  # both sides of this one and of the next
+        page.wait_for_timeout(50)
     hear(page)
     page.context.set_offline(True)
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('[data-role=outbox]').textContent.includes('waiting')")
-    page.wait_for_timeout(5000)
-    assert Vote.objects.count() == 0
+    for _ in range(20):
+        page.clock.fast_forward(15_000)
+        page.wait_for_timeout(50)
+    assert Vote.objects.count() == 0 and "waiting" in page.inner_text("[data-role=outbox]")
     page.context.set_offline(False)
+    page.clock.fast_forward(15_000)
     page.wait_for_function("() => document.querySelector('[data-role=count]').textContent.startsWith('2')", timeout=30000)
     assert Vote.objects.count() == 1
     for key in ("ArrowDown", "ArrowRight"):
@@ -225,6 +236,51 @@ def test_sound_that_can_not_be_loaded_is_given_back_and_another_comes(page, live
     lost = Trial.objects.get(pair=broken[0])
     assert (lost.state, lost.undeliverable) == ("lapsed", 1) and Vote.objects.count() == 0
     assert Trial.objects.get(state="open").pair_id != broken[0]
+
+
+def test_two_people_at_one_browser_each_send_their_own_answers(page, live_server):
+    begin(page, live_server.url)
+    first = Rater.objects.get()
+    hear(page)
+    page.route("**/listen/vote", lambda route: route.abort())
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('[data-role=outbox]').textContent.includes('waiting')")
+    page.unroute("**/listen/vote")
+    page.goto("about:blank")
+    mine = page.context.cookies(live_server.url + "/listen/")
+    page.context.clear_cookies()
+    begin_at(page, live_server, None)
+    hear(page)
+    answer(page, "ArrowRight")
+    assert [v.trial.rater_id for v in Vote.objects.all()] == [Rater.objects.exclude(pk=first.pk).get().pk]
+    page.goto("about:blank")
+    page.context.clear_cookies()
+    page.context.add_cookies(mine)
+    page.goto(f"{live_server.url}/listen/test/")
+    page.click("#begin")
+    page.wait_for_function("() => document.querySelector('[data-role=count]').textContent.startsWith('2')")
+    assert Vote.objects.get(trial__rater=first).choice == "left"
+
+
+def test_sound_that_never_arrives_ends_in_a_sentence(page, live_server):
+    begin(page, live_server.url)
+    page.wait_for_function("() => performance.getEntriesByType('resource').filter((e) => e.name.includes('/listen/sound/')).length >= 4")
+    Trial.objects.update(undeliverable=1, state="lapsed")
+    for k in range(6):
+        pair = Pair.objects.create(
+            study=Pair.objects.first().study, sentence=factories.sentence(f"Sentence number {k}."), reference=factories.clip(100 + k),
+            tested=factories.clip(400 + k), first_side=0,
+        )  # fmt: skip
+        Trial.objects.create(
+            pair=pair, rater=Rater.objects.get(), slot=0, tested_side=0, state="lapsed", undeliverable=1, lease_until=timezone.now()
+        )
+    page.reload()
+    page.click("#begin")
+    page.wait_for_selector("#trouble", state="visible")
+    checked(page, "trouble")
+    page.click("#trouble button")
+    page.wait_for_selector("#begin:not([disabled])")
 
 
 def test_another_device_is_offered_a_link(page, live_server):

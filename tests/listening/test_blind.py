@@ -128,7 +128,7 @@ def test_no_static_file_of_the_pages_does_either(sitting):
     for _, response in sitting:
         if response.status_code == 200 and response.get("Content-Type", "").startswith("text/html"):
             files |= static_of(response)
-    assert {"js/listen/trial.js", "js/listen/player.js", "js/listen/outbox.js", "css/listen.css"} <= set(files)
+    assert {"js/listen/trial.js", "js/listen/player.js", "js/listen/net.js", "css/listen.css"} <= set(files)
     for name, body in files.items():
         assert TELLS.search(body) is None, (name, TELLS.search(body))
         assert b"console." not in body

@@ -31,18 +31,10 @@ export class Remarks {
     this.trial = trial;
     this.tags = [];
     this.strength = "";
-    this.find("more").hidden = true;
-    if (trial) this.sentence(false);
   }
 
-  sentence(tappable) {
-    const shown = this.find("sentence");
-    shown.lang = this.trial.lang;
-    shown.dir = this.trial.dir;
-    if (!tappable) {
-      shown.textContent = this.trial.sentence;
-      return;
-    }
+  // The sentence with its words to tap.
+  sentence() {
     const points = Array.from(this.trial.sentence);
     const parts = [];
     let at = 0;
@@ -54,7 +46,7 @@ export class Remarks {
       parts.push(word);
       at = end;
     }
-    shown.replaceChildren(...parts, points.slice(at).join(""));
+    this.find("sentence").replaceChildren(...parts, points.slice(at).join(""));
   }
 
   // Once there is an answer: strength, unless both are the same, and the words to tap.
@@ -70,7 +62,7 @@ export class Remarks {
     });
     this.find("marks").replaceChildren(...marks);
     this.choice = choice;
-    this.sentence(true);
+    this.sentence();
   }
 
   say(strength) {

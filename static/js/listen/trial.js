@@ -1,8 +1,6 @@
 // The trial page: load a pair, hear both, answer, send, next. An answer is possible only while sound really runs.
-import { get, post } from "./net.js";
-import { keep, send, waiting } from "./outbox.js";
+import { get, keep, post, send, waiting } from "./net.js";
 import { Player } from "./player.js";
-import { Remarks } from "./remarks.js";
 
 const page = document.querySelector("#trial");
 const words = JSON.parse(document.querySelector("#words").textContent);
@@ -18,11 +16,12 @@ const trouble = document.querySelector("#trouble");
 // The comparison that came with the page. Its sound is fetched and decoded at once, before anybody presses anything.
 const opening = JSON.parse(document.querySelector("#opening").textContent);
 const FRESH = 600000;
-const remarks = new Remarks(words, find, dialogs.remark);
 
 const RATE = 24000;
+const decoder = window.OfflineAudioContext && new OfflineAudioContext(1, 1, RATE); // decodes before anybody allowed sound
 let context = null;
 let player = null;
+let remarks = null; // fetched once there is something to hear; without it answers go out bare
 let trial = null;
 let coming = null; // the next trial with its sound, fetched while this one is judged
 let last = null; // key of the trial that was answered last
@@ -63,11 +62,10 @@ function tick() {
 }
 
 // A trial's two recordings, decoded; null when one of them can't be had.
-async function sounds(of) {
-  const bytes = await Promise.all([get(of.left, "arrayBuffer", slow), get(of.right, "arrayBuffer", slow)]);
+async function sounds(of, cache) {
+  const bytes = await Promise.all([of.left, of.right].map((side) => get(side, "arrayBuffer", slow, cache)));
   if (!bytes[0] || !bytes[1]) return null;
   try {
-    const decoder = new OfflineAudioContext(1, 1, RATE);
     const [left, right] = await Promise.all(bytes.map((b) => decoder.decodeAudioData(b)));
     return Math.abs(left.duration - right.duration) < 0.02 ? { left, right } : null;
   } catch {
@@ -100,7 +98,9 @@ function show(next, buffers) {
   states = [];
   note = practised ? words.begins : note;
   player.take(buffers);
-  remarks.begin(trial);
+  Object.assign(find("sentence"), { lang: trial.lang, dir: trial.dir, textContent: trial.sentence });
+  find("more").hidden = true;
+  if (remarks) remarks.begin(trial);
   find("voice").hidden = !trial.voice;
   find("practice").hidden = !trial.practice;
   done = Math.max(trial.done, done);
@@ -158,6 +158,13 @@ async function load(given = null) {
   fetchAhead();
 }
 
+async function fetchRemarks() {
+  const { Remarks } = await import("./remarks.js");
+  remarks = new Remarks(words, find, dialogs.remark);
+  remarks.begin(trial);
+  if (choice) remarks.open(choice);
+}
+
 function play(side) {
   if (!player || !player.ready || busy) return;
   if (player.now && player.now.side === side) player.stop();
@@ -179,7 +186,7 @@ function answer(name) {
   if (answers[name].disabled) return;
   choice = name;
   note = "";
-  remarks.open(name);
+  if (remarks) remarks.open(name);
   draw();
 }
 
@@ -211,7 +218,7 @@ async function confirm() {
     ...player.log(), seconds: Number(((performance.now() - shownAt) / 1000).toFixed(1)),
     sound_breaks: states.length, states, client: client(),
   };
-  const vote = { id: uuid(), trial: trial.trial, choice, strength: remarks.strength, tags: remarks.tags, log };
+  const vote = { id: uuid(), trial: trial.trial, choice, strength: remarks ? remarks.strength : "", tags: remarks ? remarks.tags : [], log };
   draw();
   await keep(vote, urls.listener);
   const answered = await send(vote, urls.vote, urls.csrf, outboxChanged);
@@ -288,15 +295,16 @@ async function start() {
   watchSound();
   if (!running() || trial) return;
   if (navigator.wakeLock) navigator.wakeLock.request("screen").catch(() => undefined);
-  const left = await waiting(urls.listener);
+  const left = await unsent;
   for (const vote of left) await send(vote, urls.vote, urls.csrf, outboxChanged);
   const buffers = left.length || performance.now() > FRESH ? null : await early;
-  if (!buffers) {
+  if (buffers) {
+    show(opening, buffers);
+    fetchAhead();
+  } else {
     await load();
-    return;
   }
-  show(opening, buffers);
-  fetchAhead();
+  fetchRemarks().catch(() => undefined);
 }
 
 const keys = {
@@ -327,7 +335,10 @@ trouble.querySelector("button").addEventListener("click", () => location.reload(
 document.querySelector("#show-keys").addEventListener("click", () => dialogs.keys.showModal());
 document.querySelector("#show-link").addEventListener("click", elsewhere);
 
-const early = window.AudioContext && opening ? sounds(opening) : null;
+// The page's head asked for the sound already: `default` takes what came, `no-store` would ask again.
+const early = window.AudioContext && opening ? sounds(opening, "default") : null;
+const unsent = waiting(urls.listener);
+if (early) early.then(() => performance.mark("decoded"));
 if (window.AudioContext) {
   begin.addEventListener("click", start);
   begin.disabled = false;
