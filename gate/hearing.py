@@ -11,6 +11,7 @@ from gate.models import Lever, Look
 from gate.moves import Elsewhere, judge, keep_look, look_closer, move
 from listening import pairs
 from listening.models import Pair
+from synth import voices
 
 State = Lever.State
 
@@ -29,7 +30,7 @@ def open_listening(lever: Lever, plan: policy.Plan, facts: dict) -> bool:
     with transaction.atomic():
         move(lever, State.LISTENING)
         keep_look(lever, Look.Kind.AUTOMATIC, facts["look"], facts)
-        study = pairs.open_study(lever.corpus.language, plan.listening.votes_per_pair, [*prepared, *known], sample)
+        study = pairs.open_study(lever.corpus.language, plan.listening.votes_per_pair, [*prepared, *known], sample, voices.of(lever.parent))
         Lever.objects.filter(pk=lever.pk).update(study=study)
         look_closer(lever)
         history.note(lever, f"measured and within its margins; {len(prepared)} pairs wait for listeners, {len(known)} controls among them")

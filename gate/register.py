@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gate import controls, draws, history, planning, policy, site_policy
+from gate import controls, draws, history, planning, policy, site_policy, voices
 from gate.models import Corpus, Lever
 from gate.sentences import Text, list_digest, sentence_digest, spoken
 from gate.specfile import plain
@@ -138,6 +138,7 @@ def check(mapping: dict[str, Any]) -> Checked:
                 f"{which}.sampling.extra.seed is one seed for all sentences: leave it out, every sentence gets its own, the same for both.",
                 f"{which}.sampling.extra.seed",
             )
+        voices.check(configuration, which)
     changes = schema.difference(candidate, parent)
     if not changes:
         raise Refused("candidate_equals_parent", "The candidate equals its parent: there is nothing to judge.", "candidate")

@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from gate import views, views_actions, views_ledger, views_panels, views_planning
+from gate import views, views_actions, views_ledger, views_panels, views_planning, views_voices
 
 urlpatterns = [
     path("", views.levers, name="levers"),
@@ -27,6 +27,8 @@ urlpatterns = [
     path("panels/<str:language>/", views_panels.panel, name="panel"),
     path("words/<int:pk>", views_panels.word, name="word"),
     path("words/<int:pk>.flac", views_panels.word_clip, name="word_clip"),
+    path("voices/", views_voices.page, name="voices"),
+    path("voices/<int:pk>.flac", views_voices.clip, name="voice_clip"),
     path("enter/<str:token>", views.enter, name="enter"),
     path("login/", auth.LoginView.as_view(template_name="gate/login.html"), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),

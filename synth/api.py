@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router, Schema
 
-from synth import clips, pcm, queue
+from synth import clips, pcm, queue, voices
 from synth.models import Clip, Leased, Pass, Preflight, Render, RenderGroup, TimedBlock, Worker
 from synth.signals import render_settled
 
@@ -187,6 +187,15 @@ def upload(request: HttpRequest, kind: str, lease: uuid.UUID, file_sha256: str):
     except pcm.BadAudio as error:
         return problem(request, 422, "bad_audio", f"The clip was refused: {error}.")
     return HttpResponse(status=201)
+
+
+@router.get("/voices/{pcm_sha256}")
+def voice(request: HttpRequest, pcm_sha256: str):
+    """A recording that voices are cloned from, as FLAC."""
+    found = voices.named(pcm_sha256)
+    if found is None:
+        return problem(request, 422, "unknown_voice", f"There is no recording {pcm_sha256[:12]} on this host: add it with manage.py voice.")
+    return HttpResponse(clips.read(found.clip), content_type="audio/flac")
 
 
 def store_render(result: ClipResult, group: RenderGroup) -> None:

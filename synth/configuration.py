@@ -108,8 +108,10 @@ class Rule(Section):
 
 
 class Voice(Section):
+    """Who speaks. `reference` is the sha256 of a recording that was uploaded to the host, which a cloned voice is made from."""
+
     preset: str | None = None
-    reference: str | None = None
+    reference: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
     reference_text: str | None = None
     instruct: str | None = None
     language: str | None = None

@@ -74,6 +74,10 @@ class Desk:
     def upload(self, unit: dict[str, Any], file_sha256: str, data: bytes) -> None:
         self.call("PUT", f"/units/{unit['kind']}/{unit['lease']}/clips/{file_sha256}", content=data, headers={"Content-Type": "audio/flac"})
 
+    def voice(self, pcm_sha256: str) -> bytes:
+        """The recording a configuration's voice is cloned from."""
+        return self.call("GET", f"/voices/{pcm_sha256}").content
+
     def finish(self, unit: dict[str, Any], **results: Any) -> None:
         self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/finish", json=results)
 

@@ -123,6 +123,19 @@ class Clip(models.Model):
         return self.samples / self.sample_rate
 
 
+class Voice(models.Model):
+    """A recording that a voice is cloned from. Configurations name it by the sha256 of its sound."""
+
+    name = models.CharField(max_length=80, unique=True)
+    clip = models.OneToOneField(Clip, on_delete=models.PROTECT)
+    text = models.TextField(blank=True, help_text="What is said in it.")
+    consent = models.CharField(max_length=300, help_text="Whose voice it is, and that they agreed to its being cloned.")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Render(models.Model):
     """configuration x sentence x replicate x repetition within a draw. A failed clip is a result, not a gap."""
 

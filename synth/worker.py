@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from synth import contention, desk
+from synth.engine.protocol import voice_file
 from synth.engine.supervise import Child, ChildFailed, ChildRefused
 from synth.heart import Heart
 
@@ -105,9 +107,26 @@ class Bench:
 
     def _fresh(self, configuration: dict[str, Any], digest: str) -> Child:
         self._end_child()
+        self._fetch_voice(configuration.get("voice", {}).get("reference"))
         self.child = Child(configuration, digest, self.models, self.modules)
         self.child.start()
         return self.child
+
+    def _fetch_voice(self, reference: str | None) -> None:
+        """Brings the recording of a cloned voice onto this machine, once."""
+        if not reference:
+            return
+        place = voice_file(self.models, reference)
+        if place.exists():
+            return
+        try:
+            data = self.desk.voice(reference)
+        except desk.Refused as error:
+            raise ChildRefused(str(error)) from error
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(data)
+        part.replace(place)
 
     def _end_child(self) -> None:
         if self.child:

@@ -17,8 +17,8 @@ import numpy as np
 from mlx.utils import tree_flatten
 
 from synth.engine import kokoro
-from synth.engine.levers import REGISTRY, Context, quantise
-from synth.engine.protocol import Chunk, EngineRefused, Report, resolve
+from synth.engine.levers import COMPILE, REGISTRY, Context, adapter, clone, quantise, sampling
+from synth.engine.protocol import Chunk, EngineRefused, Report, resolve, voice_file
 
 #: What a model type calls a language in `lang_code`; anything else gets the plain code.
 LANGUAGE_NAMES = {
@@ -27,7 +27,9 @@ LANGUAGE_NAMES = {
                   "ru": "russian", "pt": "portuguese", "es": "spanish", "it": "italian"},
 }  # fmt: skip
 #: Sections this engine does not act on yet; accepting and ignoring them would be a lie.
-NOT_YET = ("adapter", "batching", "compile")
+NOT_YET = ("batching",)
+#: What model types call a scale of classifier-free guidance.
+GUIDANCE = ("cfg_scale", "cfg_weight", "guidance_scale")
 
 
 def locate(model: dict[str, Any], models: Path) -> str:
@@ -79,11 +81,15 @@ class MlxEngine:
             self.kind = "kokoro"
             kokoro.use_offline_front_end(self.context.model)
         self._runtime(configuration.get("runtime", {}))
+        if configuration.get("adapter"):
+            self._adapter(configuration["adapter"], models)
         if configuration.get("quantisation"):
             self.report.effects["quantisation"] = quantise.apply(self.context, configuration["quantisation"])
         for item in configuration.get("levers", []):
-            self._lever(dict(item), modules)
-        self._arguments(configuration)
+            self._code(item["lever"], {k: v for k, v in item.items() if k != "lever"}, REGISTRY, modules, "levers")
+        self._arguments(configuration, models)
+        for name in configuration.get("compile", []):
+            self._code(name, {}, COMPILE, modules, "compile")
         self.context.model.eval()
         mx.eval(self.context.model.parameters())
         self.report.notes |= self.context.notes
@@ -125,34 +131,46 @@ class MlxEngine:
         if wired != "off" and mx.metal.is_available():
             mx.set_wired_limit(mx.device_info()["max_recommended_working_set_size"] if wired == "model" else int(wired) << 20)
 
-    def _lever(self, parameters: dict[str, Any], modules: list[str]) -> None:
-        name = parameters.pop("lever")
-        function = resolve(name, "earwitness.levers", REGISTRY, modules)
+    def _adapter(self, wanted: dict[str, Any], models: Path) -> None:
+        file = adapter.locate(wanted, models)
+        self.report.effects["adapter"] = adapter.apply(self.context, file, wanted["scale"], wanted.get("apply", "wrap"))
+        found = self.report.digests["adapter"] = adapter.digest_of(file)
+        if wanted.get("sha256") not in (None, found):
+            raise EngineRefused(f"The adapter at {file.name} has sha256 {found[:12]}, the configuration names {wanted['sha256'][:12]}.")
+
+    def _code(self, name: str, parameters: dict[str, Any], bundled: dict[str, str], modules: list[str], section: str) -> None:
+        """A lever that is code, registered or from the worker's own list; it must change something, and is known by its source."""
+        function = resolve(name, "earwitness.levers", bundled, modules)
         try:
             changed = function(self.context, **parameters)
         except TypeError as error:
             raise EngineRefused(f"The lever {name!r} doesn't take these parameters: {error}.") from error
         if not changed:
             raise EngineRefused(f"The lever {name!r} changed nothing in this model (no_effect): it is not made for it.")
-        self.report.effects[f"levers.{name}"] = changed
+        self.report.effects[f"{section}.{name}"] = changed
         source = inspect.getsourcefile(function)
         if source:
             self.report.digests[f"lever:{name}"] = hashlib.sha256(Path(source).read_bytes()).hexdigest()
 
-    def _arguments(self, configuration: dict[str, Any]) -> None:
+    def _arguments(self, configuration: dict[str, Any], models: Path) -> None:
         """Puts voice and sampling into generate(); a name its signature doesn't have would be swallowed, so it is refused."""
-        sampling = dict(configuration.get("sampling", {}))
-        wanted = {**sampling.pop("extra", {}), **sampling}
+        given = dict(configuration.get("sampling", {}))
+        wanted = {**given.pop("extra", {}), **given}
+        parameters = inspect.signature(self.context.model.generate).parameters
+        self.accepted = {name for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - {"text"}
         if isinstance(wanted.get("temperature"), dict):
-            raise EngineRefused("A temperature schedule is not supported by this version's mlx-audio engine: give one number.")
+            falls = wanted.pop("temperature")
+            wanted["temperature"] = falls["start"]
+            self.report.effects["sampling.temperature"] = sampling.schedule(self.context, **falls)
+        if "cfg_scale" in wanted:
+            theirs = next((name for name in GUIDANCE if name in self.accepted), None)
+            if theirs is None:
+                raise EngineRefused("This model has no classifier-free guidance: leave sampling.cfg_scale out.")
+            wanted[theirs] = wanted.pop("cfg_scale")
         voice = configuration.get("voice", {})
         for ours, theirs in (("preset", "voice"), ("speed", "speed"), ("instruct", "instruct"), ("reference_text", "ref_text")):
             if voice.get(ours) is not None:
                 wanted[theirs] = voice[ours]
-        if voice.get("reference"):
-            raise EngineRefused("Cloned voices (voice.reference) are not supported by this version's mlx-audio engine: use a preset.")
-        parameters = inspect.signature(self.context.model.generate).parameters
-        self.accepted = {name for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - {"text"}
         for name in wanted:
             if name not in self.accepted:
                 raise EngineRefused(f"This model's generate() takes no {name!r}; it takes {', '.join(sorted(self.accepted))}.")
@@ -160,6 +178,9 @@ class MlxEngine:
             if not {"stream", "streaming_interval"} <= self.accepted:
                 raise EngineRefused("This model does not stream: leave the section streaming out.")
             wanted |= {"stream": True, "streaming_interval": configuration["streaming"]["interval_s"]}
+        if voice.get("reference"):
+            file = voice_file(models, voice["reference"])
+            self.report.effects["voice.reference"] = clone.apply(self.context, self.accepted, self.kind, file, voice.get("reference_text"))
         self.context.generate |= wanted
         self.token_cap = _token_cap(self.context.model, wanted.get("max_tokens"), parameters)
         self.language = voice.get("language")

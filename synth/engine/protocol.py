@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:  # the supervisor's side reads this module, too, and must not pay for NumPy
+    import numpy as np
+    import numpy.typing as npt
 
 
 class EngineRefused(Exception):
@@ -54,6 +56,11 @@ class Engine(Protocol):
 
     def generate(self, text: str, language: str, seed: int) -> Iterator[Chunk]:
         """Speaks; every chunk is evaluated before it is yielded, so that a clock read after it is honest."""
+
+
+def voice_file(models: Path, reference: str) -> Path:
+    """Where a worker keeps the recording a voice is cloned from."""
+    return models / "voices" / f"{reference}.flac"
 
 
 BUNDLED = {"mlx-audio": "synth.engine.mlx:MlxEngine"}

@@ -1,39 +1,14 @@
 """Streaming as the mlx-audio engine does it, on a tiny model of the real classes: noise, but with real chunks and real clocks."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from synth.engine.supervise import Child, ChildRefused
+from synth.engine.supervise import ChildRefused
 from synth.pcm import decode
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    pytest.importorskip("mlx_audio")
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    subprocess.run([sys.executable, "-m", "tests.synth.tiny_qwen3", str(folder)], cwd=ROOT, check=True, capture_output=True)
-    return {"name": "tiny", "model": {"path": str(folder)}, "voice": {"preset": "ryan"}, "sampling": {"max_tokens": 24}}
-
-
-@pytest.fixture
-def spoken(tmp_path):
-    children = []
-
-    def spoken(body):
-        child = Child(body, "digest", tmp_path, [])
-        children.append(child)
-        child.start()
-        return child.clip({"id": 1, "text": "The ferry leaves.", "language": "en", "seed": 3, "out": str(tmp_path)}), child
-
-    yield spoken
-    for child in children:
-        child.end()
 
 
 def test_a_stream_comes_in_pieces_whose_times_and_lengths_are_kept(tiny, spoken):

@@ -66,16 +66,35 @@ def _text_tokenizer(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
 
 
-def write(folder: Path) -> None:
-    """Writes the checkpoint. Call it in a process of its own: whoever imported MLX must not fork."""
+def _adapter(model, file: Path, peft: bool) -> None:
+    """An adapter of rank 4 on the talker's feed-forward layers, as mlx-lm or as PEFT writes one; large enough to be heard."""
+    mx.random.seed(5)
+    tensors = {}
+    for name, module in model.named_modules():
+        if name.startswith("talker.model.layers.") and name.endswith(("mlp.gate_proj", "mlp.down_proj")):
+            outputs, inputs = module.weight.shape
+            a, b = 0.3 * mx.random.normal((inputs, 4)), 0.3 * mx.random.normal((4, outputs))
+            if peft:
+                tensors |= {f"base_model.model.{name}.lora_A.weight": a.T, f"base_model.model.{name}.lora_B.weight": b.T}
+            else:
+                tensors |= {f"{name}.lora_a": a, f"{name}.lora_b": b}
+    mx.save_safetensors(str(file), tensors)
+
+
+def write(folder: Path, kind: str = "custom_voice") -> None:
+    """Writes a checkpoint of this kind, and adapters beside it. Call it in a process of its own: whoever imported MLX must not fork."""
     from mlx_audio.tts.models.qwen3_tts import Model, ModelConfig, config
     from mlx_audio.tts.models.qwen3_tts.speech_tokenizer import Qwen3TTSSpeechTokenizer
 
     (folder / "speech_tokenizer").mkdir(parents=True, exist_ok=True)
-    model = Model(ModelConfig.from_dict(CONFIG))
+    settings = CONFIG | {"tts_model_type": kind}
+    model = Model(ModelConfig.from_dict(settings))
     _randomise(model, 0)
     mx.save_safetensors(str(folder / "model.safetensors"), dict(tree_flatten(model.parameters())), metadata={"format": "mlx"})
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    for name, peft in (("adapter-mlx", False), ("adapter-peft", True)):
+        (folder.parent / name).mkdir(exist_ok=True)
+        _adapter(model, folder.parent / name / "adapters.safetensors", peft)
+    (folder / "config.json").write_text(json.dumps(settings))
     (folder / "generation_config.json").write_text(json.dumps(SETTINGS))
     _text_tokenizer(folder)
     speech = Qwen3TTSSpeechTokenizer(config.Qwen3TTSTokenizerConfig(decoder_config=config.Qwen3TTSTokenizerDecoderConfig(**DECODER)))
@@ -87,4 +106,4 @@ def write(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1]), *sys.argv[2:])

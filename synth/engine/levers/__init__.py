@@ -7,6 +7,11 @@ from typing import Any
 
 #: Registered name -> module:attribute.
 REGISTRY = {"fold-weight-norm": "synth.engine.levers.weight_norm:fold"}
+#: What the section `compile` may name, applied last; module:attribute beside it.
+COMPILE = {
+    "code-predictor": "synth.engine.levers.code_predictor:compile_frame",
+    "sampler": "synth.engine.levers.sampling:compile_sampler",
+}
 
 
 @dataclass

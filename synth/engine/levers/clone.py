@@ -1,0 +1,64 @@
+"""A cloned voice: the reference recording brought to the model's rate, its embedding computed once instead of for every sentence."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from synth import pcm
+from synth.engine.levers import Context
+from synth.engine.protocol import EngineRefused
+
+#: Model types that can't use a recording without its words.
+NEED_TEXT = ("fish_qwen3_omni",)
+
+
+def recording(file: Path, rate: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Samples of the reference at `rate` Hz. Raises EngineRefused."""
+    try:
+        sound = pcm.decode(file)
+    except (pcm.BadAudio, OSError) as error:
+        raise EngineRefused(f"The reference recording can't be used on this worker: {error}.") from error
+    if not float(np.max(np.abs(sound.samples))) > 1e-4:
+        raise EngineRefused("The reference recording is silent: name one with speech in it in voice.reference.")
+    if sound.sample_rate == rate:
+        return sound.samples
+    from scipy.signal import resample_poly
+
+    divisor = math.gcd(sound.sample_rate, rate)
+    return np.asarray(resample_poly(sound.samples, rate // divisor, sound.sample_rate // divisor), dtype=np.float32)
+
+
+def apply(context: Context, accepted: set[str], kind: str, file: Path, text: str | None) -> int:
+    """Makes the model speak with this voice. Returns 1, for the effects. Raises EngineRefused where it has no way to."""
+    model = context.model
+    if kind in NEED_TEXT and not text:
+        raise EngineRefused("This model clones a voice from a recording and its words: give voice.reference_text, too.")
+    if "ref_audio" not in accepted and "speaker_embedding" not in accepted:
+        raise EngineRefused("This model has fixed voices; it can't clone one: use voice.preset instead of voice.reference.")
+    type_ = getattr(getattr(model, "config", None), "tts_model_type", "base")
+    if kind == "qwen3_tts" and type_ != "base":
+        raise EngineRefused(f"A Qwen3-TTS checkpoint of the type {type_!r} ignores recordings: clone with a Base checkpoint.")
+    samples = mx.array(recording(file, int(getattr(model, "sample_rate", 24000))))
+    extract = getattr(model, "extract_speaker_embedding", None)
+    has_encoder = getattr(model, "speaker_encoder", True) is not None
+    if extract is None or not has_encoder:
+        context.generate["ref_audio"] = samples
+        return 1
+    embedding = extract(samples)
+    mx.eval(embedding)
+    if "speaker_embedding" in accepted:
+        context.generate["speaker_embedding"] = embedding
+        return 1
+    context.generate["ref_audio"] = samples
+
+    def remembered(audio: Any, *args: Any, **kwargs: Any) -> Any:
+        same = audio.shape == samples.shape and bool(mx.array_equal(audio, samples))
+        return embedding if same else extract(audio, *args, **kwargs)
+
+    object.__setattr__(model, "extract_speaker_embedding", remembered)
+    return 1
