@@ -39,7 +39,7 @@ def human(study: Study, plan: policy.Plan, look: int, final: bool) -> tuple[Endp
     """The endpoint at human look `look` (from 0), and the facts beside it."""
     everyone = standing_votes(study)
     out = screening.excluded({v.rater for v in everyone}, rules(plan))
-    cast = [v for v in everyone if v.rater not in out and v.glitches <= plan.screening.glitches]
+    cast = [v for v in everyone if v.rater not in out and v.glitches <= plan.screening.glitches and not v.beside]
     tails = looks.tails(plan.listening.looks, plan.share)
     net, net_all = _net(cast, tails[look]), _net(everyone, tails[look])
     assay = _assay(study, plan, set(out))
@@ -56,7 +56,7 @@ def human(study: Study, plan: policy.Plan, look: int, final: bool) -> tuple[Endp
         "chance": None if final or why else _chance(plan, net, look, tails),
         "counts": {name: sum(v.score == s for v in cast) for name, s in (("candidate", 1), ("same", 0), ("parent", -1))},
         "sides": _sides(cast), "first_heard": _first_heard(cast), "tags": _tags(cast), "defects": _defects(cast),
-        "agreement": _agreement(cast), "self_declared": _self_declared({v.rater for v in cast}),
+        "agreement": _agreement(cast), "self_declared": _self_declared(study, {v.rater for v in cast}),
     }  # fmt: skip
     return found, facts
 
@@ -145,9 +145,8 @@ def _agreement(cast: list[Cast]) -> dict[str, float | None]:
     return {"alpha_nominal": found.alpha_nominal, "alpha_ordinal": found.alpha_ordinal, "ac1": found.ac1}
 
 
-def _self_declared(raters: set[int]) -> int:
+def _self_declared(study: Study, raters: set[int]) -> int:
     """Raters whose knowledge of the language nobody tested."""
-    tested = Qualification.objects.filter(method=Qualification.Method.TESTED, passed=True).filter(
-        Q(rater__in=raters) | Q(rater__first__in=raters)
-    )
+    tested = Qualification.objects.filter(method=Qualification.Method.TESTED, passed=True, rater__panel=study.panel_id)
+    tested = tested.filter(Q(rater__in=raters) | Q(rater__first__in=raters))
     return len(raters - {q.rater.person for q in tested.select_related("rater")})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from gate import controls, decide, evidence, history, policy
+from gate import controls, decide, ears, evidence, history, policy
 from gate.lock import plan_of
 from gate.models import Lever, Look
 from gate.moves import Elsewhere, judge, keep_look, look_closer, move
-from listening import pairs
+from listening import pairs, screening
 from listening.models import Pair
 from synth import voices
 
@@ -57,6 +57,7 @@ def heard(lever: Lever) -> bool:
     if done >= len(plan.listening.looks):
         return False
     closing = timezone.now().isoformat() > lever.plan.body["closes_at"]
+    screening.stand_in(lever.study, ears.rules(plan))
     planned, cast = planned_votes(lever, plan), pairs.votes_cast(lever.study)
     if cast < round(plan.listening.looks[done] * planned) and not closing:
         return False

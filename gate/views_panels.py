@@ -21,6 +21,7 @@ from gate import ears, history, site_policy
 from gate.files import ranged
 from listening import controls, passage, screening
 from listening.models import Invitation, Panel, Vote, Word
+from listening.pairs import PERSON
 from synth import clips, pcm
 from synth.configuration import LANGUAGES
 
@@ -126,9 +127,7 @@ def _days(found: Panel, out: set[int]) -> list[dict[str, Any]]:
     """Votes of the last fortnight, day by day: by raters who count, and by others."""
     since = timezone.now() - timedelta(days=14)
     votes = Vote.objects.filter(trial__rater__panel=found, cast_at__gt=since, superseded_at=None)
-    rows = (
-        votes.annotate(day=TruncDate("cast_at"), person=screening.PERSON).values("day", "person").annotate(n=Count("pk")).order_by("-day")
-    )
+    rows = votes.annotate(day=TruncDate("cast_at"), person=PERSON).values("day", "person").annotate(n=Count("pk")).order_by("-day")
     days: dict[Any, list[int]] = {}
     for row in rows:
         days.setdefault(row["day"], [0, 0])[row["person"] in out] += row["n"]

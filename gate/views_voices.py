@@ -28,7 +28,8 @@ class VoiceForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
     """Lists recordings with the name a configuration gives them; takes a new one."""
-    form = VoiceForm(request.POST or None, request.FILES or None, label_suffix="")
+    sent = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = VoiceForm(*sent, label_suffix="")
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from listening.models import Pair, Rater, Trial
+from listening.models import Pair, Rater, Study, Trial
 from listening.schedule import SITTING, SITTINGS_A_DAY, kind_at, places_for
 
 LEASE = timedelta(minutes=30)
@@ -119,7 +120,7 @@ def _next_options(rater: Rater) -> list[tuple[Pair, int]]:
 
 def _left_lying(rater: Rater) -> QuerySet[Trial]:
     """Comparisons that lapsed and may still be answered, the oldest first."""
-    lapsed = rater.trials.filter(state=State.LAPSED, undeliverable=0, pair__study__open=True, pair__retired_at=None)
+    lapsed = rater.trials.filter(state=State.LAPSED, undeliverable=0, pair__study__open=True, pair__retired_at=None, slot__lt=Trial.BESIDE)
     return lapsed.select_related("pair__study").order_by("pk")
 
 
@@ -139,6 +140,14 @@ def _move(trial: Trial, old: str, new: str) -> bool:
 
 def _make(rater: Rater, state: str) -> Trial | None:
     """A new trial in the first place that is free; None when there is none, or this rater got one by another request."""
+    if not Rater.objects.filter(first=rater.person).exists():
+        return _made(rater, state)
+    with transaction.atomic():  # one person on two visits at once: what one is given, the other must see
+        Rater.objects.select_for_update().get(pk=rater.person)
+        return _made(rater, state)
+
+
+def _made(rater: Rater, state: str) -> Trial | None:
     for _ in range(ROUNDS):
         options = _next_options(rater)
         if not options:
@@ -167,7 +176,10 @@ def why_over(rater: Rater) -> str:
     if _has_all_wanted(rater, done):
         return "done"
     since = timezone.now() - timedelta(hours=12)
-    if rater.trials.filter(votes__cast_at__gt=since, votes__superseded_at=None).count() >= SITTING * SITTINGS_A_DAY:
+    if (
+        Trial.objects.filter(rater__in=rater.visits(), votes__cast_at__gt=since, votes__superseded_at=None).count()
+        >= SITTING * SITTINGS_A_DAY
+    ):
         return "today"
     if rater.trials.filter(undeliverable__gt=0, created_at__gt=timezone.now() - UNDELIVERED_WITHIN).count() >= UNDELIVERED:
         return "sound"
@@ -221,25 +233,35 @@ def give_back(trial: Trial) -> None:
     Trial.objects.filter(pk=trial.pk, state__in=Trial.WAITING).update(state=State.LAPSED, undeliverable=F("undeliverable") + 1)
 
 
-def another_place(trial: int) -> bool:
-    """Gives a lapsed control the place after the last; False when it is no lapsed trial (any more)."""
-    found = Trial.objects.filter(pk=trial, state=State.LAPSED)
-    last = Trial.objects.filter(pair__in=found.values("pair")).aggregate(last=Max("slot"))["last"]
-    return last is not None and bool(found.update(slot=last + 1))
+def stand_in(study: Study, out: set[int], glitches: int) -> int:
+    """Answers of persons who don't count, or whose sound stuttered more often than this, leave their places to others; and come back.
 
-
-def set_aside(who: set[int]) -> int:
-    """These raters (all their visits) don't count: the places they took in open studies are free for others. Returns the places freed.
-
-    Their answers stay, beside the quota, for the analysis of everybody.
+    They stay beside the quota, for the analysis of everybody. Returns how many moved. Sides stay balanced: a place is left, and
+    taken again, on the side it was heard on.
     """
+    answered = Trial.objects.filter(pair__study=study, pair__kind=Kind.TEST, state=State.VOTED).annotate(
+        person=Coalesce("rater__first", "rater")
+    )
+    stuttered = set(answered.filter(votes__superseded_at=None, votes__glitches__gt=glitches).values_list("pk", flat=True))
     moved = 0
-    for trial in Trial.objects.filter(rater__in=who, slot__lt=Trial.BESIDE, state__in=Trial.HELD, pair__study__open=True).order_by("pk"):
-        last = trial.pair.trials.filter(slot__gte=Trial.BESIDE).aggregate(last=Max("slot"))["last"]
-        # The parity stays: it says on which side the tested recording was.
-        slot = (Trial.BESIDE if last is None else last + 2 - last % 2) + trial.slot % 2
-        moved += Trial.objects.filter(pk=trial.pk, slot=trial.slot).update(slot=slot)
+    for trial in answered.select_related("pair__study").order_by("pk"):
+        unwanted = trial.person in out or trial.pk in stuttered
+        if unwanted == (trial.slot >= Trial.BESIDE):
+            continue
+        slot = _beside(trial) if unwanted else next((s for s in _free_slots([trial.pair])[trial.pair_id] if s % 2 == trial.slot % 2), None)
+        if slot is None:
+            continue  # somebody else was asked meanwhile
+        try:
+            with transaction.atomic():
+                moved += Trial.objects.filter(pk=trial.pk, slot=trial.slot, state=State.VOTED).update(slot=slot)
+        except IntegrityError:
+            continue  # taken at this very moment
     return moved
+
+
+def _beside(trial: Trial) -> int:
+    last = trial.pair.trials.filter(slot__gte=Trial.BESIDE).aggregate(last=Max("slot"))["last"]
+    return (Trial.BESIDE if last is None else last + 2 - last % 2) + trial.slot % 2
 
 
 def progress(rater: Rater) -> tuple[int, int]:

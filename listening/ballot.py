@@ -71,13 +71,12 @@ def cast(listener: uuid.UUID, vote_id: uuid.UUID, trial_key: str, answer: Answer
     row = {
         "id": vote_id, "trial": shown.trial, "choice": answer.choice, "strength": answer.strength, "tags": tags, "log": log, "cast_at": now,
         "doubt": listened.doubt(log, shown.lengths_s, (now - shown.since).total_seconds()), "build": settings.VERSION,
+        "glitches": min(int(log["glitches"]), 32_000),
     }  # fmt: skip
     try:
         return Taken(_store(shown, row), shown)
     except IntegrityError:
-        # The place of a lapsed trial went to somebody else. A control has a place for everybody; a test's quota is full.
-        if shown.kind != Pair.Kind.TEST and allocate.another_place(shown.trial):
-            return Taken(_store(shown, row), shown)
+        # The place of a lapsed trial went to somebody else. So it is for a control, too, or this answer would tell it from a test.
         raise NotTaken("too_late", 409, "Somebody else answered this comparison while it waited.") from None
 
 
@@ -108,6 +107,7 @@ WHERE t.key = %s AND r.key = %s AND r.erased_at IS NULL AND r.screened_out_at IS
 _TAKE = f"""
 UPDATE {_T} SET state = 'voted' WHERE id = %s AND (state IN ('open', 'ahead') OR (state = 'lapsed' AND undeliverable = 0))
 AND EXISTS (SELECT 1 FROM {Study._meta.db_table} y WHERE y.id = %s AND y.open)
+AND EXISTS (SELECT 1 FROM {Rater._meta.db_table} r WHERE r.id = rater_id AND r.erased_at IS NULL AND r.screened_out_at IS NULL)
 """  # noqa: S608 - names of our own tables
 
 

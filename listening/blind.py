@@ -81,9 +81,15 @@ def remember(response: HttpResponse, rater: Rater, secure: bool, lent: bool = Fa
     )
 
 
-def outbox_of(rater: Rater) -> str:
+def outbox_of(key: uuid.UUID) -> str:
     """Whose answers wait in a browser that two people share; says nothing else."""
-    return salted_hmac("outbox", str(rater.key)).hexdigest()[:12]
+    return salted_hmac("outbox", str(key)).hexdigest()[:12]
+
+
+def is_another(request: HttpRequest, key: uuid.UUID) -> bool:
+    """Whether a page that somebody else left open in this browser is asking."""
+    page = request.headers.get("X-Listener")
+    return bool(page) and page != outbox_of(key)
 
 
 def describe(trial: Trial, done: int, total: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ MOST_STATES = 20
 #: Samples a second where a browser does not say.
 USUAL_RATE = 24000.0
 #: Rendered frames below this share of what was said to be heard of the shorter recording prove it wrong; silence at an end is not played.
-PROVEN_SHARE = 0.5
+PROVEN_SHARE = 0.25
 #: What may be wrong with a recording; the page has the words for them.
 TAGS = (
     "mispronounced", "noise", "pause", "cut", "robotic", "accent", "pace", "reading", "other-voice", "retroflex", "aspirated",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from listening import audio
@@ -58,11 +59,16 @@ def close(study: Study) -> None:
     Trial.objects.filter(pair__study=study, state__in=Trial.WAITING).update(state=Trial.State.LAPSED)
 
 
+#: The rater of a vote, and who that is whatever visit.
+PERSON = Coalesce("trial__rater__first", "trial__rater")
+
+
 @dataclass(frozen=True)
 class Cast:
     """A standing vote: score +1 for the tested recording, 0 for neither, -1 for the reference. `first`: the side heard first, or ''.
 
-    `rater` is the person, whatever visit; `glitches` are the times the sound stuttered.
+    `rater` is the person, whatever visit; `glitches` are the times the sound stuttered; `beside`: somebody
+    else was asked in this one's place.
     """
 
     rater: int
@@ -72,7 +78,8 @@ class Cast:
     tested: str
     first: str
     tags: list[dict[str, Any]]
-    glitches: float
+    glitches: int
+    beside: bool
 
 
 def _standing(study: Study):
@@ -95,10 +102,10 @@ def damage_name(q_db: float) -> str:
 
 def assay_votes(study: Study, q_db: float) -> list[Cast]:
     """Votes on the moderate damage of this size by the raters who judged this study, since it was opened, whosever control it was."""
-    who = _standing(study).values("trial__rater")
-    rows = Vote.objects.filter(
+    who = _standing(study).annotate(person=PERSON).values("person")
+    rows = Vote.objects.annotate(person=PERSON).filter(
         trial__pair__kind=Pair.Kind.ASSAY, trial__pair__damage=damage_name(q_db), trial__pair__retired_at=None,
-        trial__pair__study__panel=study.panel_id, trial__rater__in=who,
+        trial__pair__study__panel=study.panel_id, person__in=who,
         superseded_at=None, cast_at__gte=study.created_at,
     )  # fmt: skip
     return _cast(rows)
@@ -109,7 +116,7 @@ def _cast(rows: QuerySet[Vote]) -> list[Cast]:
     return [
         Cast(
             v.trial.rater.person, v.trial.pair.sentence_id, v.score, v.choice, sides[v.trial.tested_side], v.log.get("first", ""), v.tags,
-            v.log.get("glitches", 0.0),
+            v.glitches, v.trial.slot >= Trial.BESIDE,
         )
         for v in rows.select_related("trial__pair", "trial__rater").order_by("cast_at", "pk")
     ]  # fmt: skip

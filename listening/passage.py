@@ -24,24 +24,28 @@ ASKED, FEWEST, PASSED, APPROVALS = 8, 4, 0.75, 2
 RESUME_SALT, RESUME_AGE = "go-on", 90 * 24 * 3600
 
 
-def admit(invitation: Invitation, came: Arrival, adult: bool, native: bool) -> Rater | None:
-    """The rater this visitor is from now on: a new one, or the one this platform's worker is already. None when the last place is gone."""
+def admit(invitation: Invitation, came: Arrival, adult: bool, native: bool) -> tuple[Rater | None, bool]:
+    """The rater this visitor is from now on, and whether they are new; else the one this platform's worker is already.
+
+    None when the last place is gone. Who was screened out on an earlier visit is screened out.
+    """
     try:
         with transaction.atomic():
             locked = Invitation.objects.select_for_update().get(pk=invitation.pk)
             if locked.why_closed():
-                return None
-            screened = "" if adult and native else "language" if adult else "age"
+                return None, False
             earlier = platforms.earlier(came)
+            before = earlier.visits().filter(panel=locked.panel_id).exclude(screened_out_at=None).first() if earlier else None
+            screened = before.screened_out_for if before else "" if adult and native else "language" if adult else "age"
             rater = Rater.objects.create(
                 panel_id=locked.panel_id, invitation=locked, platform=came.platform, external_id=came.external_id,
                 external_study=came.external_study, interface=translation.get_language() or "en", screened_out_for=screened,
                 screened_out_at=timezone.now() if screened else None, first_id=earlier.person if earlier else None,
             )  # fmt: skip
             Consent.objects.create(rater=rater, version=CONSENT_VERSION, language=translation.get_language() or "en")
-            return rater
+            return rater, True
     except IntegrityError:  # the same worker, in two windows at once
-        return Rater.objects.get(platform=came.platform, external_id=came.external_id, external_study=came.external_study)
+        return Rater.objects.get(platform=came.platform, external_id=came.external_id, external_study=came.external_study), False
 
 
 def step(rater: Rater) -> str:
@@ -126,20 +130,23 @@ def outcome(rater: Rater) -> str:
 
 
 def erase(rater: Rater) -> None:
-    """Forgets who this was: names, consents, what their browser said. Answers stay as bare numbers that point to nobody.
+    """Forgets who this was, on every visit: names, consents, what their browser said. Answers stay as bare numbers that point to nobody.
 
     Answers of tests that are still open are withdrawn; what a verdict has read stays, or nobody could recompute it.
     """
     with transaction.atomic():
         now = timezone.now()
-        mine = Vote.objects.filter(trial__rater=rater)
+        visits = list(rater.visits().values_list("pk", flat=True))
+        mine = Vote.objects.filter(trial__rater__in=visits)
         mine.filter(superseded_at=None, trial__pair__study__open=True).update(superseded_at=now)
-        Trial.objects.filter(rater=rater, pair__study__open=True).update(state=Trial.State.LAPSED)
+        Trial.objects.filter(rater__in=visits, pair__study__open=True).update(state=Trial.State.LAPSED)
         for vote in mine:
             vote.log = {k: v for k, v in vote.log.items() if k in ("share", "tail", "first", "seconds", "frames", "rate", "glitches")}
             vote.save(update_fields=["log"])
-        rater.consents.all().delete()
-        Rater.objects.filter(pk=rater.pk).update(
-            key=uuid.uuid4(), external_id="", external_study="", platform="", interface="", headphones=None, headphone_check=[],
+        Consent.objects.filter(rater__in=visits).delete()
+        for pk in visits:
+            Rater.objects.filter(pk=pk).update(key=uuid.uuid4())
+        Rater.objects.filter(pk__in=visits).update(
+            external_id="", external_study="", platform="", interface="", headphones=None, headphone_check=[],
             erased_at=now,
         )  # fmt: skip

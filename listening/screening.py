@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import BooleanField, Case, Count, F, Q, QuerySet, When
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from listening import allocate
-from listening.models import Exclusion, Pair, Panel, Rater, Trial, Vote
+from listening.models import Exclusion, Pair, Panel, Study, Vote
+from listening.pairs import PERSON
 
 Kind = Pair.Kind
 #: A control that more than this share of otherwise good raters fail is at fault itself.
@@ -54,12 +54,12 @@ class Record:
 
 def _is_caught() -> Case:
     """Whether the undamaged side was preferred, as a column."""
-    return Case(When(_CAUGHT, then=True), default=False, output_field=BooleanField())
+    return Case(When(_caught(), then=True), default=False, output_field=BooleanField())
 
 
-#: The rater of a vote, and who that is whatever visit.
-PERSON = Coalesce("trial__rater__first", "trial__rater")
-_CAUGHT = Q(choice="left", trial__tested_side=1) | Q(choice="right", trial__tested_side=0)
+def _caught(vote: str = "", trial: str = "trial__") -> Q:
+    """The undamaged side was preferred. Args: the lookups that lead to the vote and to its trial."""
+    return Q(**{f"{vote}choice": "left", f"{trial}tested_side": 1}) | Q(**{f"{vote}choice": "right", f"{trial}tested_side": 0})
 
 
 def _telling() -> QuerySet[Vote]:
@@ -75,7 +75,7 @@ def records(raters: Iterable[int]) -> dict[int, Record]:
         _telling().filter(Q(trial__rater__in=who) | Q(trial__rater__first__in=who)).annotate(person=PERSON).values("person").annotate(
             answers=Count("pk"), doubtful=Count("pk", filter=~Q(doubt="")),
             left=Count("pk", filter=Q(choice="left")), right=Count("pk", filter=Q(choice="right")),
-            catches=Count("pk", filter=obvious), caught=Count("pk", filter=obvious & _CAUGHT),
+            catches=Count("pk", filter=obvious), caught=Count("pk", filter=obvious & _caught()),
             instructions=Count("pk", filter=instruction),
             followed=Count("pk", filter=instruction & Q(choice=F("trial__pair__expected"))),
         ).order_by()
@@ -140,7 +140,7 @@ def controls_answered(panel: Panel) -> list[dict[str, Any]]:
     """Per obvious control of the open studies: how many answered it, and how many it caught."""
     kept = Pair.objects.filter(study__panel=panel, study__open=True, kind=Kind.OBVIOUS).select_related("sentence")
     stands = Q(trials__votes__superseded_at=None, trials__votes__isnull=False)
-    right = Q(trials__votes__choice="left", trials__tested_side=1) | Q(trials__votes__choice="right", trials__tested_side=0)
+    right = _caught("trials__votes__", "trials__")
     rows = kept.annotate(answers=Count("trials__votes", filter=stands), right=Count("trials__votes", filter=stands & right))
     return [{"pair": pair, "answers": pair.answers, "right": pair.right} for pair in rows.order_by("pk") if pair.answers]
 
@@ -151,14 +151,11 @@ def answering(panel: Panel, since: datetime, until: datetime | None = None) -> s
     return set(rows.annotate(person=PERSON).values_list("person", flat=True))
 
 
-def stand_in(panel: Panel, rules: Rules) -> int:
-    """Has others asked in place of those who don't count, in studies that are open. Returns the places freed."""
-    who = set(
-        Trial.objects.filter(pair__study__panel=panel, pair__study__open=True, state=Trial.State.VOTED, slot__lt=Trial.BESIDE)
-        .annotate(person=Coalesce("rater__first", "rater")).values_list("person", flat=True)
-    )  # fmt: skip
-    out = set(excluded(who, rules))
-    return allocate.set_aside(set(Rater.objects.filter(Q(pk__in=out) | Q(first__in=out)).values_list("pk", flat=True))) if out else 0
+def stand_in(study: Study, rules: Rules) -> int:
+    """Has others asked in place of who doesn't count under these rules, and takes back who does again. Returns the answers moved."""
+    votes = Vote.objects.filter(trial__pair__study=study, trial__pair__kind=Kind.TEST, superseded_at=None)
+    who = set(votes.annotate(person=PERSON).values_list("person", flat=True))
+    return allocate.stand_in(study, set(excluded(who, rules)), rules.glitches) if who else 0
 
 
 def alarm(panel: Panel, rules: Rules) -> str:

@@ -32,7 +32,12 @@ def test(request: HttpRequest, rater: Rater) -> HttpResponse:
     if trial is None and allocate.why_over(rater) not in ("break", "sound"):
         return redirect("listening:thanks")
     opening = blind.describe(trial, *allocate.progress(rater)) if trial else None
-    shown = {"words": for_page(rater.panel.language), "opening": opening, "listener": blind.outbox_of(rater)}
+    shown = {
+        "words": for_page(rater.panel.language),
+        "opening": opening,
+        "listener": blind.outbox_of(rater.key),
+        "lent": blind.is_lent(request),
+    }
     return render(request, "listening/test.html", shown)
 
 
@@ -46,7 +51,7 @@ def _of_rater(view):
     @wraps(view)
     def inner(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         rater = blind.known(request)
-        if rater is None or rater.screened_out_at:
+        if rater is None or rater.screened_out_at or blind.is_another(request, rater.key):
             return _stranger()
         if request.method == "GET" and passage.step(rater) != "test":  # nothing new before the way is gone; what is held may be answered
             return _stranger()
@@ -136,7 +141,7 @@ def _of_listener(view):
     @wraps(view)
     def inner(request: HttpRequest) -> JsonResponse:
         key = blind.listener(request)
-        answer = view(request, key) if key else _stranger()
+        answer = view(request, key) if key and not blind.is_another(request, key) else _stranger()
         if answer.status_code == 404 and (blind.known(request) is None or blind.known(request).screened_out_at):
             return _stranger()
         return answer

@@ -75,8 +75,13 @@ def welcome(request: HttpRequest, token: str) -> HttpResponse:
     if came.framed:  # inside a platform's page a browser may keep no cookie: the test opens in a tab of its own
         return render(request, "listening/framed.html", shown)
     here = blind.known(request)
-    rater = platforms.known(came) or (None if came.platform else here)
-    if rater and rater.panel_id == invitation.panel_id:
+    rater = platforms.known(came)
+    if rater and rater.panel_id != invitation.panel_id:
+        text = _("You listen to another language already. Go on with the first link you were given.")
+        return problem(request, _("This link doesn't work"), text, 409)
+    if rater is None and not came.platform and here and here.panel_id == invitation.panel_id:
+        rater = here
+    if rater:
         return _remembered(request, rater, lent=rater != here or blind.is_lent(request))
     if closed := invitation.why_closed():
         return _closed(request, closed)
@@ -85,8 +90,8 @@ def welcome(request: HttpRequest, token: str) -> HttpResponse:
     said = {name: request.POST.get(name) for name in ("agree", "adult", "native")}
     if said["agree"] != "yes" or said["adult"] not in ("yes", "no") or said["native"] not in ("yes", "no"):
         return render(request, "listening/welcome.html", shown | {"missed": True, "said": said}, status=422)
-    rater = passage.admit(invitation, came, said["adult"] == "yes", said["native"] == "yes")
-    return _remembered(request, rater) if rater else _closed(request, "full")
+    rater, made = passage.admit(invitation, came, said["adult"] == "yes", said["native"] == "yes")
+    return _remembered(request, rater, lent=not made) if rater else _closed(request, "full")
 
 
 def _remembered(request: HttpRequest, rater: Rater, lent: bool = False) -> HttpResponse:
@@ -218,4 +223,6 @@ def elsewhere(request: HttpRequest) -> JsonResponse:
     rater = blind.known(request)
     if rater is None:
         return JsonResponse({"code": "unknown_listener", "message": _("Open your invitation link again.")}, status=403)
+    if blind.is_lent(request):  # who has no proof of being this rater is given none
+        return JsonResponse({"code": "not_here", "message": _("Not from this browser")}, status=404)
     return JsonResponse({"link": request.build_absolute_uri(reverse("listening:resume", args=[passage.resume_token(rater)]))})

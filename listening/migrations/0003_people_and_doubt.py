@@ -47,6 +47,11 @@ class Migration(migrations.Migration):
             index=models.Index(fields=['cast_at'], name='listening_v_cast_at_6ba91a_idx'),
         ),
         migrations.AddField(
+            model_name='vote',
+            name='glitches',
+            field=models.PositiveSmallIntegerField(default=0, help_text='How often the sound stuttered.'),
+        ),
+        migrations.AddField(
             model_name='pair',
             name='longer_s',
             field=models.FloatField(null=True),

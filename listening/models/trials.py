@@ -70,6 +70,7 @@ class Vote(models.Model):
     )
     log = models.JSONField(default=dict)
     doubt = models.CharField(max_length=12, blank=True, default="", help_text="Why the listening behind this answer is in doubt.")
+    glitches = models.PositiveSmallIntegerField(default=0, help_text="How often the sound stuttered.")
     build = models.CharField(max_length=40, blank=True)
     cast_at = models.DateTimeField(default=timezone.now)
     superseded_at = models.DateTimeField(null=True, blank=True)

@@ -7,12 +7,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from listening import allocate, ballot, pairs, passage, screening
-from listening.models import Exclusion, Pair, Qualification, Rater, Trial, Vote
+from listening import allocate, ballot, blind, pairs, passage, screening
+from listening.models import Consent, Exclusion, Pair, Qualification, Rater, Trial, Vote
 from listening.schedule import SITTING
 from listening.screening import Rules
 from tests import factories
-from tests.listening.test_ballot import browser, post
+from tests.listening.test_ballot import at_once, browser, post
 from tests.listening.test_controls import answered
 from tests.listening.test_pages import AGREED
 
@@ -52,6 +52,7 @@ def test_who_is_known_by_a_platforms_link_alone_may_go_on_but_not_delete(db):
     assert other.get("/listen/test/").status_code == 200
     assert other.get("/listen/erase/").status_code == 403 and other.post("/listen/erase/").status_code == 403
     assert Rater.objects.get(pk=rater.pk).erased_at is None
+    assert other.get("/listen/elsewhere").status_code == 404 and b"show-link" not in other.get("/listen/test/").content
     # The link the rater made in the first browser proves it, and a platform's link does not take that away again.
     link = own.get("/listen/elsewhere").json()["link"]
     other.get(link.replace("http://testserver", ""))
@@ -60,7 +61,7 @@ def test_who_is_known_by_a_platforms_link_alone_may_go_on_but_not_delete(db):
     assert own.post("/listen/erase/").status_code == 200 and Rater.objects.get(pk=rater.pk).erased_at
 
 
-def test_a_late_answer_to_a_control_takes_another_place_and_to_a_full_test_none(db):
+def test_a_late_answer_whose_place_is_taken_is_refused_whatever_it_was_on(db):
     study = factories.study(pairs=1, votes_per_pair=1)
     control = Pair.objects.create(
         study=study, kind="obvious", sentence=factories.sentence("Another one."), reference=factories.clip(50), tested=factories.clip(51),
@@ -70,12 +71,8 @@ def test_a_late_answer_to_a_control_takes_another_place_and_to_a_full_test_none(
     for pair in (control, study.pairs.get(kind="test")):
         old = Trial.objects.create(pair=pair, rater=late, slot=0, tested_side=0, state="lapsed", lease_until=timezone.now())
         Trial.objects.create(pair=pair, rater=quick, slot=0, tested_side=0, state="voted", lease_until=timezone.now())
-        if pair == control:
-            assert ballot.cast(late.key, uuid.uuid4(), old.key, ballot.Answer("left")).new
-            assert sorted(pair.trials.values_list("slot", flat=True)) == [0, 1]
-        else:
-            with pytest.raises(ballot.NotTaken, match="Somebody else"):
-                ballot.cast(late.key, uuid.uuid4(), old.key, ballot.Answer("left"))
+        with pytest.raises(ballot.NotTaken, match="Somebody else"):  # or the answer would tell a control from a test
+            ballot.cast(late.key, uuid.uuid4(), old.key, ballot.Answer("left"))
 
 
 def test_a_comparison_that_was_given_back_takes_no_answer(db):
@@ -106,20 +103,38 @@ def test_others_are_asked_in_place_of_who_does_not_count_on_the_same_sides(db):
     answered(out)
     before = dict(Trial.objects.values_list("pair", "tested_side"))
     assert allocate.next_trial(other) is None and pairs.votes_cast(study) == 2
-    assert screening.stand_in(study.panel, Rules()) == 0
+    assert screening.stand_in(study, Rules()) == 0
     Exclusion.objects.create(rater=out, rule="asked_to")
-    assert screening.stand_in(study.panel, Rules()) == 2 and pairs.votes_cast(study) == 0
+    assert screening.stand_in(study, Rules()) == 2 and pairs.votes_cast(study) == 0
     answered(other)
     assert dict(Trial.objects.filter(rater=other).values_list("pair", "tested_side")) == before
     assert pairs.votes_cast(study) == 2 and len(pairs.standing_votes(study)) == 4
-    assert screening.stand_in(study.panel, Rules()) == 0
+    assert screening.stand_in(study, Rules()) == 0
     third = factories.rater()
     Exclusion.objects.create(rater=other, rule="asked_to")
-    assert screening.stand_in(study.panel, Rules()) == 2
+    assert screening.stand_in(study, Rules()) == 2
     answered(third)
     for pair, side in before.items():  # three who stood in one place heard it on one side
         slots = Trial.objects.filter(pair=pair).values_list("slot", "tested_side")
         assert {s for _, s in slots} == {side} and len({slot for slot, _ in slots}) == 3
+    # Who counts again while somebody sits in their place stays beside it, and out of the endpoint; else they are taken back.
+    Exclusion.objects.update(lifted_at=timezone.now())
+    assert screening.stand_in(study, Rules()) == 0
+    assert [v.beside for v in pairs.standing_votes(study)].count(False) == 2
+    Exclusion.objects.create(rater=third, rule="asked_to")
+    assert screening.stand_in(study, Rules()) >= 2 and pairs.votes_cast(study) in (0, 2)
+    screening.stand_in(study, Rules())
+    assert {v.rater for v in pairs.standing_votes(study) if not v.beside} <= {out.pk, other.pk} and pairs.votes_cast(study) == 2
+
+
+def test_an_answer_whose_sound_stuttered_leaves_its_place_to_another(db):
+    study = factories.study(pairs=1, votes_per_pair=1)
+    rater = factories.rater()
+    trial = allocate.next_trial(rater)
+    ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer("left", log={"glitches": 4}))
+    assert [v.glitches for v in pairs.standing_votes(study)] == [4]
+    assert screening.stand_in(study, Rules(glitches=4)) == 0 and screening.stand_in(study, Rules()) == 1
+    assert allocate.next_trial(factories.rater()).slot == 0
 
 
 def test_a_break_that_was_missed_comes_at_the_next_comparison_and_only_once(db):
@@ -181,9 +196,56 @@ def test_the_same_work_is_done_for_a_test_as_for_a_control(db):
     assert len(counts) == 2 and counts[True] & counts[False]
 
 
-def test_a_comparison_whose_sound_stuttered_is_left_out_of_the_endpoint_only(db):
-    study = factories.study(pairs=1)
+def test_a_name_in_a_link_to_another_language_opens_nobody(db):
+    factories.study()
+    factories.study(language="hi")
+    rater, _ = arrive("hit-1")
+    other = Client()
+    form = AGREED | MTURK | {"hitId": "hit-1"}
+    assert other.post(f"/listen/go/{factories.invitation(language='hi').token}/", form).status_code == 409
+    assert other.get("/listen/erase/").status_code == 403 and Rater.objects.count() == 1
+
+
+def test_being_forgotten_covers_every_visit(db):
+    factories.study()
+    (_, client), _ = arrive("hit-1"), arrive("hit-2")
+    assert client.post("/listen/erase/").status_code == 200
+    assert set(Rater.objects.values_list("external_id", "platform")) == {("", "")}
+    assert not Rater.objects.filter(erased_at=None).exists() and not Consent.objects.exists()
+
+
+def test_who_was_screened_out_stays_so_under_the_next_study(db):
+    factories.study()
+    Client().post(f"/listen/go/{factories.invitation().token}/", AGREED | MTURK | {"hitId": "hit-1", "adult": "no"})
+    again, _ = arrive("hit-2")
+    assert again.screened_out_for == "age" and passage.step(again) == "thanks"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_person_on_two_visits_at_once_is_not_given_a_pair_twice():
+    factories.study(pairs=2, votes_per_pair=9)
+    for _ in range(4):
+        (one, _), (two, _) = arrive(f"hit-{Rater.objects.count()}"), arrive(f"hit-{Rater.objects.count()}")
+        at_once([lambda r=r: allocate.next_trial(r) for r in (one, two)])
+        heard = list(Trial.objects.filter(rater__in=one.visits()).values_list("pair", flat=True))
+        assert len(heard) == len(set(heard))
+
+
+def test_a_page_that_somebody_else_left_open_sends_nothing_under_this_name(db):
+    factories.study()
+    mine, other = factories.rater(), factories.rater()
+    trial = allocate.next_trial(mine)
+    body = {"id": str(uuid.uuid4()), "trial": trial.key, "choice": "same", "log": {}}
+    for key, status in ((other.key, 403), (mine.key, 201)):
+        answer = browser(mine).post("/listen/vote", body, content_type="application/json", headers={"X-Listener": blind.outbox_of(key)})
+        assert answer.status_code == status
+    assert browser(mine).get("/listen/next", headers={"X-Listener": blind.outbox_of(other.key)}).status_code == 403
+
+
+def test_an_answer_that_meets_its_raters_deletion_does_not_count(db):
+    factories.study()
     rater = factories.rater()
     trial = allocate.next_trial(rater)
-    ballot.cast(rater.key, uuid.uuid4(), trial.key, ballot.Answer("left", log={"glitches": 4}))
-    assert [v.glitches for v in pairs.standing_votes(study)] == [4.0]
+    shown = ballot._shown(rater.key, trial.key)
+    passage.erase(rater)
+    assert not ballot._write(shown, {"id": uuid.uuid4(), "trial": trial.pk, "choice": "left"}) and Vote.objects.count() == 0

@@ -69,7 +69,6 @@ class Command(BaseCommand):
         self.reviewed = now
         rules = ears.rules(site_policy.current())
         for panel in Panel.objects.filter(studies__open=True).distinct():
-            screening.stand_in(panel, rules)
             for pair in screening.retire_faulty(panel, rules):
                 history.note(None, f"panel {panel.language}: a control ({pair.damage}) was taken out, as good raters fail it")
             text = screening.alarm(panel, rules)

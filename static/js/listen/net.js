@@ -2,11 +2,17 @@
 
 const rest = (pause) => new Promise((resolve) => setTimeout(resolve, pause));
 
+// Whose page this is: the server refuses what another person in the same browser would send with this one's answers.
+let owner = "";
+export function speakFor(listener) {
+  owner = listener;
+}
+
 // GET as `kind` (json or arrayBuffer). Null when the server says no, or answers with an error four times over.
 export async function get(url, kind, waiting, cache = "no-store") {
   for (let pause = 400, errors = 0; ; pause = Math.min(pause * 2, 15000)) {
     try {
-      const answer = await fetch(url, { cache });
+      const answer = await fetch(url, url.includes("/sound/") ? { cache } : { cache, headers: { "X-Listener": owner } });
       if (answer.ok) return await answer[kind]();
       if (answer.status === 403) {
         location.reload();
@@ -27,7 +33,7 @@ export async function post(url, csrf, body) {
   try {
     const answer = await fetch(url, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "X-CSRFToken": csrf },
+      headers: { "Content-Type": "application/json", "X-CSRFToken": csrf, "X-Listener": owner },
       body: JSON.stringify(body),
     });
     return { ok: answer.ok, status: answer.status, body: await answer.json().catch(() => ({})) };
@@ -80,12 +86,12 @@ async function transact(mode, work) {
 // Where the browser keeps nothing (some private windows), memory has to do.
 const memory = new Map();
 
-export async function keep(vote, owner) {
+export async function keep(vote) {
   memory.set(vote.id, vote);
   await transact("readwrite", (store) => store.put({ ...vote, owner })).catch(() => undefined);
 }
 
-export async function waiting(owner) {
+export async function waiting() {
   const stored = await transact("readonly", (store) => store.getAll()).catch(() => []);
   const mine = stored.filter((vote) => !vote.owner || vote.owner === owner).map(({ owner: _, ...vote }) => [vote.id, vote]);
   return [...new Map([...mine, ...memory]).values()];

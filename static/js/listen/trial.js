@@ -1,5 +1,5 @@
 // The trial page: load a pair, hear both, answer, send, next. An answer is possible only while sound really runs.
-import { get, keep, post, send, waiting } from "./net.js";
+import { get, keep, post, send, speakFor, waiting } from "./net.js";
 import { Player } from "./player.js";
 
 const page = document.querySelector("#trial");
@@ -88,6 +88,7 @@ function pauseCard(sittings) {
       load();
     }
   };
+  done = 0; // of the sitting that begins
   rest.querySelector("button").focus();
 }
 
@@ -187,6 +188,7 @@ function answer(name) {
   choice = name;
   note = "";
   if (remarks) remarks.open(name);
+  else fetchRemarks().catch(() => undefined); // it could not be had before
   draw();
 }
 
@@ -220,7 +222,7 @@ async function confirm() {
   };
   const vote = { id: uuid(), trial: trial.trial, choice, strength: remarks ? remarks.strength : "", tags: remarks ? remarks.tags : [], log };
   draw();
-  await keep(vote, urls.listener);
+  await keep(vote);
   const answered = await send(vote, urls.vote, urls.csrf, outboxChanged);
   last = answered && !trial.practice ? trial.trial : null;
   if (answered && !trial.practice) done += 1;
@@ -333,11 +335,13 @@ find("undo").addEventListener("click", undo);
 find("voice").addEventListener("click", playVoice);
 trouble.querySelector("button").addEventListener("click", () => location.reload());
 document.querySelector("#show-keys").addEventListener("click", () => dialogs.keys.showModal());
-document.querySelector("#show-link").addEventListener("click", elsewhere);
+const link = document.querySelector("#show-link"); // not where a platform's link is all that says who this is
+if (link) link.addEventListener("click", elsewhere);
 
 // The page's head asked for the sound already: `default` takes what came, `no-store` would ask again.
 const early = window.AudioContext && opening ? sounds(opening, "default") : null;
-const unsent = waiting(urls.listener);
+speakFor(urls.listener);
+const unsent = waiting();
 if (early) early.then(() => performance.mark("decoded"));
 if (window.AudioContext) {
   begin.addEventListener("click", start);
