@@ -156,3 +156,21 @@ def test_what_can_not_be_cloned_from_or_with_is_refused_in_a_sentence(tiny, tiny
         spoken(tiny_base | {"voice": {"reference": "ab" * 32}})
     with pytest.raises(ChildRefused, match="ignores recordings"):
         spoken(tiny | reference(tmp_path))
+
+
+# -- of one's own -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_worked_example_of_the_documentation_does_what_it_says(tiny, spoken, tmp_path, monkeypatch):
+    text = (Path(__file__).resolve().parent.parent.parent / "docs" / "write-a-lever.md").read_text(encoding="utf-8")
+    (tmp_path / "half.py").write_text(text.split("```python\n")[1].split("```")[0])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    body = tiny | {"levers": [{"lever": "half:half", "match": "mlp"}]}
+    (plain, _), (half, child) = spoken(tiny), spoken(body, modules=["half"])
+    assert child.report["effects"]["levers.half:half"] == 12 and child.report["notes"]["half"] == {"layers": 12}
+    assert plain["pcm_sha256"] != half["pcm_sha256"] and len(child.report["digests"]["lever:half:half"]) == 64
+    for changed, says in (({"match": "no such layer"}, "no_effect"), ({"bits": 4}, "doesn't take these parameters")):
+        with pytest.raises(ChildRefused, match=says):
+            spoken(tiny | {"levers": [{"lever": "half:half"} | changed]}, modules=["half"])
+    with pytest.raises(ChildRefused, match="list of modules"):
+        spoken(body)
