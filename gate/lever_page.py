@@ -7,6 +7,7 @@ from typing import Any
 from gate import annotations, charts, cumulative, draws, export, lineage, progress, reasons, standing
 from gate.models import Lever, Look
 from synth import configuration as schema
+from synth.models import Pass, Preflight
 
 
 def status(found: Lever) -> dict:
@@ -80,6 +81,26 @@ def peculiar(arms: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def _roofline(found: Lever, unsealed: bool) -> list[dict[str, Any]]:
+    """For each system that speaks frame by frame: what its weights alone would take, predicted when it was tried; and what was timed."""
+    rows = []
+    for configuration in (found.parent, found.candidate):
+        flight = Preflight.objects.filter(configuration=configuration).first()
+        predicted = flight.report.get("roofline") if flight else None
+        if not predicted:
+            continue
+        timed = (
+            Pass.objects.filter(block__draw_key=found.draw.key, configuration=configuration)
+            if unsealed and found.draw
+            else Pass.objects.none()
+        )
+        clips = [clip for one in timed for clip in one.clips if clip.get("tokens")]
+        tokens = sum(clip["tokens"] for clip in clips)
+        measured = 1000 * sum(clip["wall_s"] for clip in clips) / tokens if tokens else None
+        rows.append(predicted | {"name": configuration.name, "at": flight.settled_at, "measured_ms": measured})
+    return rows
+
+
 def _stock(found: Lever) -> draws.Stock:
     """What is left for a next attempt of this lever's lineage: its own draw is spent once it is locked."""
     return draws.stock(found.corpus, [found], "" if found.draw else found.campaign)
@@ -98,5 +119,5 @@ def whole(found: Lever) -> dict[str, Any]:
         "judgements": annotations.judgements(found) if unsealed else [],
         "kin": kin, "stock": _stock(found), "proposed": lineage.proposed(found) if found.variant_of is None else [],
         "root_speed": cumulative.facts(found), "may_time_root": unsealed and cumulative.against_root(found) is not None,
-        "votes_open": found.study is not None and verdict is not None,
+        "roofline": _roofline(found, unsealed), "votes_open": found.study is not None and verdict is not None,
     }  # fmt: skip

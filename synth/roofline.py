@@ -8,8 +8,8 @@ from typing import Any
 #: Memory bandwidth by chip, GB/s, as Apple gives it.
 BANDWIDTH = {
     "Apple M1": 68.25, "Apple M1 Pro": 200.0, "Apple M1 Max": 400.0, "Apple M1 Ultra": 800.0, "Apple M2": 100.0, "Apple M2 Pro": 200.0,
-    "Apple M2 Max": 400.0, "Apple M2 Ultra": 800.0, "Apple M3": 100.0, "Apple M3 Pro": 150.0, "Apple M3 Max": 400.0, "Apple M3 Ultra": 819.0,
-    "Apple M4": 120.0, "Apple M4 Pro": 273.0, "Apple M4 Max": 546.0, "Apple M5": 153.0, "Apple M5 Pro": 307.0,
+    "Apple M2 Max": 400.0, "Apple M2 Ultra": 800.0, "Apple M3": 100.0, "Apple M3 Pro": 150.0, "Apple M3 Max": 400.0,
+    "Apple M3 Ultra": 819.0, "Apple M4": 120.0, "Apple M4 Pro": 273.0, "Apple M4 Max": 546.0, "Apple M5": 153.0, "Apple M5 Pro": 307.0,
 }  # fmt: skip
 #: Shares of the bandwidth that decoding was seen to reach.
 REACHED = (0.65, 0.69)

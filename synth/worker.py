@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from synth import contention, desk
+from synth import contention, desk, roofline
 from synth.engine.protocol import voice_file
 from synth.engine.supervise import Child, ChildFailed, ChildRefused
 from synth.heart import Heart
@@ -154,6 +154,8 @@ class Bench:
     def _preflight(self, unit: dict[str, Any]) -> dict[str, Any]:
         child = self._fresh(unit["configuration"], unit["digest"])
         report = child.report | {"tensors": child.tensors()}
+        if weights := report.get("notes", {}).get("traffic"):  # a prediction, on record before anything is timed
+            report["roofline"] = roofline.predict(roofline.Traffic(**weights), device_class())
         text = SAMPLES.get(unit["language"])
         if text:
             clip = child.clip({"id": 0, "text": text, "language": unit["language"], "seed": 1, "out": str(self.scratch)})
@@ -214,5 +216,5 @@ class Bench:
         return {
             "sentence": sentence["sentence"], "wall_s": clip["figures"]["wall_s"], "audio_s": clip["figures"]["audio_s"],
             "pcm_sha256": clip["pcm_sha256"],
-            **{name: clip["figures"].get(name) for name in ("peak_memory_bytes", "first_audio_s", "arrivals_s", "durations_s")},
+            **{name: clip["figures"].get(name) for name in ("tokens", "peak_memory_bytes", "first_audio_s", "arrivals_s", "durations_s")},
         }  # fmt: skip

@@ -16,7 +16,7 @@ import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 
-from synth.engine import kokoro
+from synth.engine import kokoro, traffic
 from synth.engine.levers import COMPILE, REGISTRY, Context, adapter, clone, quantise, sampling
 from synth.engine.protocol import Chunk, EngineRefused, Report, resolve, voice_file
 
@@ -85,6 +85,9 @@ class MlxEngine:
             self._adapter(configuration["adapter"], models)
         if configuration.get("quantisation"):
             self.report.effects["quantisation"] = quantise.apply(self.context, configuration["quantisation"])
+        weights = traffic.of(self.context.model)
+        if weights:
+            self.report.notes["traffic"] = weights
         for item in configuration.get("levers", []):
             self._code(item["lever"], {k: v for k, v in item.items() if k != "lever"}, REGISTRY, modules, "levers")
         self._arguments(configuration, models)

@@ -32,7 +32,7 @@ def rendered(db, tmp_path, known_metrics):
 
 
 PAGES = ["/", "/levers/", "/levers/new", "/levers/louder/", "/levers/louder/status", "/levers/louder/clips.csv", "/levers/louder/votes.csv",
-         "/levers/louder/plan.json", "/invitations/", "/plan/", "/sentences/", "/ledger/", "/policy/", "/machine/", "/password/"]  # fmt: skip
+         "/levers/louder/plan.json", "/invitations/", "/plan/", "/sentences/", "/voices/", "/ledger/", "/policy/", "/machine/", "/password/"]  # fmt: skip
 
 
 def test_strangers_are_sent_to_the_login(db):
@@ -84,6 +84,24 @@ def test_before_the_look_the_api_and_the_admin_show_no_result(rendered, admin_cl
         "synth/worker",
         "listening/invitation",
     }
+
+
+def test_the_roofline_is_shown_from_the_start_and_what_was_timed_only_when_the_clips_are(rendered, signed_in, monkeypatch):
+    from synth.models import Pass, Preflight, TimedBlock
+
+    predicted = {"gb_per_frame": 1.7884, "passes": 15, "gb_per_s": 307.0, "ms_per_frame": [8.4, 9.0]}
+    Preflight.objects.update(report={"roofline": predicted, "device_class": "test"})
+    block = TimedBlock.objects.create(
+        first=rendered.parent, second=rendered.candidate, draw_key=rendered.draw.key, number=7, sentences=[], state="done"
+    )
+    for place, configuration in ((0, rendered.parent), (1, rendered.candidate)):
+        clips = [{"sentence": 1, "wall_s": 1.5, "audio_s": 8.0, "tokens": 100 + 20 * place}]
+        Pass.objects.create(block=block, place=place, configuration=configuration, clips=clips)
+    page = signed_in.get("/levers/louder/").content.decode()
+    assert "1.7884 GB" in page and "8.4 … 9.0 ms" in page and "15.0 ms" not in page and "12.5 ms" not in page
+    monkeypatch.setattr("gate.export.clips_unsealed", lambda lever: True)
+    page = signed_in.get("/levers/louder/").content.decode()
+    assert "15.0 ms" in page and "12.5 ms" in page
 
 
 def test_the_admin_can_not_edit_a_plan(rendered, admin_client):

@@ -35,3 +35,15 @@ def test_a_chip_nobody_knows_gets_bytes_and_no_time():
     assert roofline.predict(traffic, "Linux x86_64, AMD EPYC") == {"gb_per_frame": 1.0, "passes": 0}
     known = roofline.predict(traffic, "Darwin arm64, Apple M5 Pro")
     assert known["ms_per_frame"] == [4.72, 5.01] and known["gb_per_s"] == 307.0
+
+
+@pytest.mark.slow
+def test_a_loaded_models_own_shapes_are_counted(tiny, spoken):
+    _, child = spoken(tiny)
+    dense = child.report["notes"]["traffic"]
+    _, child = spoken(tiny | {"quantisation": [{"match": "code_predictor.model.layers", "bits": 4, "group_size": 32}]})
+    fewer = child.report["notes"]["traffic"]
+    # Two layers of 64 wide: attention 4 x 16 heads with 2 of keys, a feed-forward of 128, all of float32.
+    layer = 64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 128
+    assert dense["passes"] == 15 and dense["repeated"] == pytest.approx(2 * layer * 4, rel=0.02)
+    assert fewer["once"] == dense["once"] and fewer["repeated"] / dense["repeated"] == pytest.approx(6 / 32, rel=0.05)
