@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gate import annotations, charts, cumulative, draws, export, lineage, progress, reasons, standing
+from gate import annotations, charts, cumulative, draws, export, lineage, progress, reasons, standing, timing
 from gate.models import Lever, Look
 from synth import configuration as schema
 from synth.models import Pass, Preflight
@@ -89,11 +89,8 @@ def _roofline(found: Lever, unsealed: bool) -> list[dict[str, Any]]:
         predicted = flight.report.get("roofline") if flight else None
         if not predicted:
             continue
-        timed = (
-            Pass.objects.filter(block__draw_key=found.draw.key, configuration=configuration)
-            if unsealed and found.draw
-            else Pass.objects.none()
-        )
+        blocks = timing.against_parent(found).rows() if unsealed and found.plan else []
+        timed = Pass.objects.filter(block__in=blocks, configuration=configuration)
         clips = [clip for one in timed for clip in one.clips if clip.get("tokens")]
         tokens = sum(clip["tokens"] for clip in clips)
         measured = 1000 * sum(clip["wall_s"] for clip in clips) / tokens if tokens else None

@@ -12,6 +12,10 @@ import psutil
 
 LIMIT_PERCENT = 40.0  # of one core
 INTERVAL_S = 1.0
+#: The same work may take this much longer in one pass than in the quickest of its block, before or after; drift is slower than that.
+SLOWER = 1.25
+#: What it is called where a program would be named.
+SENTINEL = "something no program shows"
 
 
 def _own(pid: int | None) -> set[int]:
@@ -76,3 +80,15 @@ class Watch(threading.Thread):
         self._stop_it.set()
         self.join()
         return {name: entry for name, entry in self.seen.items() if entry["samples"] >= 2}
+
+
+def stamp_slow(passes: list[dict[str, Any]]) -> None:
+    """Marks passes of one block during which work that no lever touches took much longer: a neighbour on the GPU, a throttled machine."""
+    readings = [p["figures"]["sentinel_s"] for p in passes if "sentinel_s" in p["figures"]]
+    if not readings:
+        return
+    quickest = min(min(pair) for pair in readings)
+    for one in passes:
+        slowest = max(one["figures"].get("sentinel_s", [0.0]))
+        if slowest > SLOWER * quickest:
+            one["contended"] = one["contended"] | {SENTINEL: {"slower": round(slowest / quickest, 2)}}

@@ -202,11 +202,16 @@ class Bench:
             warmup_s = time.perf_counter() - begin
             watch = contention.Watch(child.process.pid)
             watch.start()
+            before = child.sentinel()
             clips = [self._timed(child, sentence) for sentence in unit["sentences"]]
+            after = child.sentinel()
             seen = watch.end()
             figures = {"waited_s": round(waited, 1), "warmup_s": warmup_s, "load_s": child.report["notes"].get("load_s")}
+            if before and after:
+                figures["sentinel_s"] = [before, after]
             passes.append({"place": place, "clips": clips, "figures": figures, "contended": seen})
             self._end_child()
+        contention.stamp_slow(passes)
         return {"passes": passes}
 
     def _timed(self, child: Child, sentence: dict[str, Any]) -> dict[str, Any]:

@@ -130,6 +130,8 @@ def main() -> None:
                 emit("ready", report=vars(engine.report))
             elif order["op"] == "tensors":
                 emit("tensors", tensors=getattr(engine, "tensors", dict)())
+            elif order["op"] == "sentinel":
+                emit("sentinel", seconds=getattr(engine, "sentinel", lambda: None)())
             elif engine is not None:
                 emit("clip", **speak(engine, order))
         except protocol.EngineRefused as error:

@@ -1,9 +1,9 @@
 """What an engine is, and how the synthesis child and its supervisor talk: one JSON object a line, both ways.
 
 To the child: {"op": "load", "configuration", "models", "modules"}, then any number of
-{"op": "clip", "id", "text", "language", "seed", "out"} and {"op": "tensors"}. The end of its input ends it.
-From the child, one answer to each: {"event": "ready", "report"}, {"event": "clip", ...}, {"event": "tensors", "tensors"} or
-{"event": "refused", "error"}.
+{"op": "clip", "id", "text", "language", "seed", "out"}, {"op": "tensors"} and {"op": "sentinel"}. The end of its input ends it.
+From the child, one answer to each: {"event": "ready", "report"}, {"event": "clip", ...}, {"event": "tensors", "tensors"},
+{"event": "sentinel", "seconds"} or {"event": "refused", "error"}.
 """
 
 from __future__ import annotations

@@ -110,6 +110,11 @@ class Child:
         found: dict[str, str] = self._ask({"op": "tensors"}, limit_s)["tensors"]
         return found
 
+    def sentinel(self, limit_s: float = CLIP_S) -> float | None:
+        """Seconds of work that is the same for every configuration; None from an engine that has none."""
+        found: float | None = self._ask({"op": "sentinel"}, limit_s)["seconds"]
+        return found
+
     def _ask(self, order: dict[str, Any], limit_s: float) -> dict[str, Any]:
         """Sends one order and waits for its answer; a child that gives none, or a refusal, is ended."""
         try:

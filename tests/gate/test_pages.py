@@ -87,12 +87,13 @@ def test_before_the_look_the_api_and_the_admin_show_no_result(rendered, admin_cl
 
 
 def test_the_roofline_is_shown_from_the_start_and_what_was_timed_only_when_the_clips_are(rendered, signed_in, monkeypatch):
+    from gate import timing
     from synth.models import Pass, Preflight, TimedBlock
 
     predicted = {"gb_per_frame": 1.7884, "passes": 15, "gb_per_s": 307.0, "ms_per_frame": [8.4, 9.0]}
     Preflight.objects.update(report={"roofline": predicted, "device_class": "test"})
     block = TimedBlock.objects.create(
-        first=rendered.parent, second=rendered.candidate, draw_key=rendered.draw.key, number=7, sentences=[], state="done"
+        first=rendered.parent, second=rendered.candidate, draw_key=timing.against_parent(rendered).key, number=7, sentences=[], state="done"
     )
     for place, configuration in ((0, rendered.parent), (1, rendered.candidate)):
         clips = [{"sentence": 1, "wall_s": 1.5, "audio_s": 8.0, "tokens": 100 + 20 * place}]

@@ -4,12 +4,14 @@ import contextlib
 import fcntl
 import os
 import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from synth import desk, worker
+from synth import desk, launchd, probe, worker
 from synth.engine import bundled
 
 
@@ -22,20 +24,42 @@ def environment() -> dict[str, str]:
     return found
 
 
+def from_keychain() -> str:
+    """The secret of the keychain's item `earwitness`; '' when there is none."""
+    done = subprocess.run(["security", "find-generic-password", "-s", "earwitness", "-w"], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
 class Command(BaseCommand):
     help = "Render for a host: claims work over HTTP with a token, speaks in a child process, uploads the clips."
 
     def add_arguments(self, parser):
         parser.add_argument("--host", default=settings.DESK_URL, help="address of the Earwitness site, such as https://ears.example.org")
         parser.add_argument("--token", default=settings.WORKER_TOKEN, help="made on the host by `manage.py add_token NAME`")
+        parser.add_argument("--token-file", type=Path, help="a file that holds the token, readable by you alone")
+        parser.add_argument("--install", action="store_true", help="on a Mac: start at every login, and keep the machine awake")
+        parser.add_argument("--uninstall", action="store_true", help="on a Mac: stop it, and start it no more")
         parser.add_argument("--broker", default="", help="broker address, where the host's own is not reachable from here")
 
-    def handle(self, *args, host, token, broker, **options):
+    def handle(self, *args, host, token, broker, token_file, **options):
+        if options["uninstall"]:
+            self.stdout.write("The worker is taken out." if launchd.remove(Path.home()) else "No worker was installed.")
+            return
+        token = token or self._kept(token_file)
         if not token:
             raise CommandError(
-                "No token: make one on the host with `manage.py add_token NAME`, then give it as --token or EARWITNESS_TOKEN."
+                "No token: make one on the host with `manage.py add_token NAME`, then give it as --token, in a --token-file, as "
+                "EARWITNESS_TOKEN, or on a Mac in the keychain (docs/mac-worker.md)."
             )
+        if options["install"]:
+            self._install(host.rstrip("/"), token)
+            return
         lock = self._only_one()
+        found = probe.mlx()
+        if found.trouble and not settings.WORKER_MODULES:
+            raise CommandError(found.trouble)
+        if found.trouble:
+            self.stderr.write(f"{found.trouble} Only engines of {', '.join(settings.WORKER_MODULES)} can work here.")
         try:
             bundled.make(settings.MODELS)
         except RuntimeError as error:
@@ -56,6 +80,30 @@ class Command(BaseCommand):
              "--prefetch-multiplier", "1", "--loglevel", "WARNING", "--without-gossip", "--without-mingle"]
         )  # fmt: skip
         lock.close()
+
+    def _kept(self, token_file):
+        """The token from its file, or from a Mac's keychain."""
+        if token_file is not None:
+            try:
+                if token_file.stat().st_mode & 0o077:
+                    self.stderr.write(f"Others on this machine can read {token_file}: chmod 600 it.")
+                return token_file.read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise CommandError(f"The token file {token_file} can't be read: {error.strerror}.") from error
+        return from_keychain() if platform.system() == "Darwin" else ""
+
+    def _install(self, host, token):
+        if platform.system() != "Darwin":
+            raise CommandError("--install is for Macs, which have launchd; elsewhere let your service manager start `manage.py worker`.")
+        kept = settings.VAR / "run" / "worker.token"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.touch(mode=0o600)
+        kept.write_text(token, encoding="utf-8")
+        try:
+            place = launchd.install(launchd.agent(settings.BASE_DIR, host, kept, settings.VAR), Path.home())
+        except launchd.NotInstalled as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Installed as {place}; it starts at every login. Its log is {settings.VAR / 'worker.log'}.")
 
     def _only_one(self):
         path = settings.VAR / "run" / "worker.lock"

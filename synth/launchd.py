@@ -1,0 +1,66 @@
+"""A Mac's worker as a LaunchAgent of the logged-in user, kept awake while it runs."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+LABEL = "org.earwitness.worker"
+Run = Callable[[list[str]], tuple[int, str]]
+
+
+class NotInstalled(Exception):
+    """What launchd said, and what to do."""
+
+
+def agent(base: Path, host: str, token_file: Path, logs: Path) -> bytes:
+    """The property list. A LaunchAgent, not a daemon: only a logged-in session has the GPU. `caffeinate` keeps the machine from sleeping.
+
+    The token stays in its file: a property list can be read by every program of the user.
+    """
+    command = [sys.executable, str(base / "manage.py"), "worker", "--host", host, "--token-file", str(token_file)]
+    return plistlib.dumps(
+        {
+            "Label": LABEL, "ProgramArguments": ["/usr/bin/caffeinate", "-is", *command], "WorkingDirectory": str(base), "RunAtLoad": True,
+            "KeepAlive": {"SuccessfulExit": False}, "ThrottleInterval": 60, "ProcessType": "Interactive",
+            "LimitLoadToSessionType": "Aqua", "StandardOutPath": str(logs / "worker.log"), "StandardErrorPath": str(logs / "worker.log"),
+        }
+    )  # fmt: skip
+
+
+def run(command: list[str]) -> tuple[int, str]:
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, (done.stderr or done.stdout).strip()
+
+
+def install(plist: bytes, home: Path, call: Run = run) -> Path:
+    """Writes the agent and starts it. An agent that is there is taken out first: a mere restart would keep its old arguments.
+
+    Raises NotInstalled.
+    """
+    place = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(plist)
+    place.chmod(0o600)
+    said = ""
+    for domain in (f"gui/{os.getuid()}", f"user/{os.getuid()}"):  # without a screen only the second one is there
+        call(["launchctl", "bootout", f"{domain}/{LABEL}"])
+        code, said = call(["launchctl", "bootstrap", domain, str(place)])
+        if code == 0:
+            return place
+    raise NotInstalled(f"launchd did not take the worker ({said or 'it said nothing'}): log in on the Mac's screen, and try again.")
+
+
+def remove(home: Path, call: Run = run) -> bool:
+    """Stops the agent and takes it out; False when there was none."""
+    place = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+    for domain in (f"gui/{os.getuid()}", f"user/{os.getuid()}"):
+        call(["launchctl", "bootout", f"{domain}/{LABEL}"])
+    if not place.exists():
+        return False
+    place.unlink()
+    return True
