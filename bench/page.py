@@ -85,8 +85,9 @@ def world() -> tuple[str, bytes]:
     from django.core.signing import get_cookie_signer
     from django.utils import timezone
 
-    from listening import blind, controls, pairs
+    from listening import blind, pairs
     from listening.models import Invitation, Qualification, Rater, Trial
+    from synth import clips
     from synth.models import Sentence
 
     rng, found = np.random.default_rng(1), []
@@ -94,8 +95,8 @@ def world() -> tuple[str, bytes]:
         text = f"A sentence of quite the usual length, and this is number {k} of them."
         sentence = Sentence.objects.create(digest=f"page-{k}", language="en", text=text)
         voice = np.cumsum(rng.normal(0, 1, (2, 72_000)), axis=1)
-        clips = [controls.kept((0.2 * v / np.abs(v).max()).astype(np.float32), 24_000) for v in voice]
-        found.append(pairs.prepared(sentence.pk, *clips))
+        spoken = [clips.keep((0.2 * v / np.abs(v).max()).astype(np.float32), 24_000) for v in voice]
+        found.append(pairs.prepared(sentence.pk, *spoken))
     study = pairs.open_study("en", 9, found, None)
     invitation = Invitation.objects.create(panel=study.panel, expires_at=timezone.now() + timedelta(days=1))
     rater = Rater.objects.create(panel=study.panel, invitation=invitation, sound_checked_at=timezone.now(), interface="en")

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from gate import ears, history, site_policy
 from gate.files import ranged
-from listening import controls, passage, screening
+from listening import passage, screening
 from listening.models import Invitation, Panel, Vote, Word
 from listening.pairs import PERSON
 from synth import clips, pcm
@@ -109,7 +109,7 @@ def _add_word(found: Panel, form: WordForm, request: HttpRequest) -> bool:
         if given["file"].size > MOST_BYTES:
             raise pcm.BadAudio(f"it is larger than {MOST_BYTES >> 20} MB")
         sound = pcm.decode(given["file"].read())
-        clip = controls.kept(sound.samples, sound.sample_rate)
+        clip = clips.keep(sound.samples, sound.sample_rate)
     except pcm.BadAudio as error:
         form.add_error("file", f"The recording was refused: {error}.")
         return False

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
 
 from listening import damage
 from listening.models import Pair
 from listening.pairs import Prepared, damage_name, prepared
-from synth import clips, pcm
+from synth import clips
 from synth.models import Clip
 
 Kind = Pair.Kind
@@ -21,16 +17,6 @@ ORDER = (
     Kind.OBVIOUS, Kind.ASSAY, Kind.IDENTICAL, Kind.OBVIOUS, Kind.PRACTICE, Kind.ASSAY, Kind.OBVIOUS, Kind.INSTRUCTION, Kind.ASSAY,
     Kind.IDENTICAL, Kind.OBVIOUS, Kind.ASSAY, Kind.ASSAY,
 )  # fmt: skip
-
-
-def kept(samples: np.ndarray[Any, Any], rate: int) -> Clip:
-    """Stores sound that was made here, as any other clip."""
-    data = pcm.encode_flac(np.asarray(samples, dtype=np.float32), rate)
-    sha = hashlib.sha256(data).hexdigest()
-    decoded = clips.take(data, sha)
-    name = pcm.pcm_sha256(decoded.samples, rate)
-    defaults = {"file_sha256": sha, "sample_rate": rate, "samples": len(decoded.samples)}
-    return Clip.objects.get_or_create(pcm_sha256=name, defaults=defaults)[0]
 
 
 def make(good: Sequence[tuple[int, Clip]], instructions: Mapping[str, Clip], assay_q_db: float) -> list[Prepared]:
@@ -60,9 +46,9 @@ def _one(sentence: int, clip: Clip, kind: str, time: int, instructions: Mapping[
     if kind == Kind.INSTRUCTION:
         answer = sorted(instructions)[(seed + time) % len(instructions)]
         spoken = clips.samples(instructions[answer])
-        asked = kept(damage.interrupted(samples, spoken.samples, rate), rate)
+        asked = clips.keep(damage.interrupted(samples, spoken.samples, rate), rate)
         return prepared(sentence, asked, asked, kind=kind, expected=answer)
     if kind == Kind.ASSAY:
-        return prepared(sentence, clip, kept(damage.mnru(samples, assay_q_db, seed), rate), kind=kind, damage=damage_name(assay_q_db))
+        return prepared(sentence, clip, clips.keep(damage.mnru(samples, assay_q_db, seed), rate), kind=kind, damage=damage_name(assay_q_db))
     what = damage.OBVIOUS[time % len(damage.OBVIOUS)]
-    return prepared(sentence, clip, kept(damage.obvious(samples, rate, what, seed), rate), kind=kind, damage=what)
+    return prepared(sentence, clip, clips.keep(damage.obvious(samples, rate, what, seed), rate), kind=kind, damage=what)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from synth import clips, pauses, pcm
 from synth.models import Clip, Configuration, Voice
 
@@ -17,11 +15,7 @@ def kept(data: bytes) -> Clip:
         raise pcm.BadAudio(f"it lasts {sound.samples.size / sound.sample_rate:.0f} s; a voice is cloned from {LONGEST_S:.0f} s at most")
     if pauses.analyse(sound.samples, sound.sample_rate).leading_ms is None:
         raise pcm.BadAudio("there is nothing to hear in it")
-    encoded = pcm.encode_flac(sound.samples, sound.sample_rate)
-    sha = hashlib.sha256(encoded).hexdigest()
-    decoded = clips.take(encoded, sha)
-    defaults = {"file_sha256": sha, "sample_rate": sound.sample_rate, "samples": len(decoded.samples)}
-    return Clip.objects.get_or_create(pcm_sha256=pcm.pcm_sha256(decoded.samples, sound.sample_rate), defaults=defaults)[0]
+    return clips.keep(sound.samples, sound.sample_rate)
 
 
 def named(sha256: str) -> Voice | None:
