@@ -89,7 +89,8 @@ def _roofline(found: Lever, unsealed: bool) -> list[dict[str, Any]]:
         predicted = flight.report.get("roofline") if flight else None
         if not predicted:
             continue
-        blocks = timing.against_parent(found).rows() if unsealed and found.plan else []
+        same = bool(unsealed and found.plan) and flight.report.get("device_class") == found.plan.body["device_class"]
+        blocks = timing.undisturbed(timing.against_parent(found).rows()) if same else []
         timed = Pass.objects.filter(block__in=blocks, configuration=configuration)
         clips = [clip for one in timed for clip in one.clips if clip.get("tokens")]
         tokens = sum(clip["tokens"] for clip in clips)

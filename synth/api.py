@@ -15,7 +15,7 @@ from django.utils import timezone
 from ninja import Router, Schema
 
 from synth import clips, pcm, queue, voices
-from synth.models import Clip, Leased, Pass, Preflight, Render, RenderGroup, TimedBlock, Worker
+from synth.models import Clip, Configuration, Leased, Pass, Preflight, Render, RenderGroup, TimedBlock, Worker
 from synth.signals import render_settled
 
 router = Router()
@@ -119,12 +119,20 @@ def renders_for(worker: Worker, loaded: str):
     )  # fmt: skip
 
 
+def _made_of(configuration: Configuration) -> dict[str, str]:
+    """Digests of weights, adapter and code this configuration had when it was tried; another worker's must be the same."""
+    flight = Preflight.objects.filter(configuration=configuration).first()
+    found: dict[str, str] = (flight.report if flight else {}).get("digests", {})
+    return found
+
+
 def as_unit(kind: str, unit: Any) -> dict[str, Any]:
     common = {"kind": kind, "lease": str(unit.lease), "attempt": unit.attempts}
     if kind == "block":
         return common | {
             "configurations": [unit.first.body, unit.second.body],
             "digests": [unit.first.digest, unit.second.digest],
+            "made_of": [_made_of(unit.first), _made_of(unit.second)],
             "sentences": unit.sentences,
             "number": unit.number,
         }
@@ -132,6 +140,7 @@ def as_unit(kind: str, unit: Any) -> dict[str, Any]:
     if kind == "preflight":
         common["language"] = unit.language
     if kind == "render":
+        common["made_of"] = _made_of(unit.configuration)
         common["clips"] = [
             {"id": r.pk, "text": r.sentence.text, "language": r.sentence.language, "seed": r.seed}
             for r in unit.renders.select_related("sentence").order_by("pk")

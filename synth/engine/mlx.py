@@ -18,8 +18,8 @@ import numpy as np
 from mlx.utils import tree_flatten
 
 from synth.engine import kokoro, traffic
-from synth.engine.levers import COMPILE, REGISTRY, Context, adapter, clone, quantise, sampling
-from synth.engine.protocol import Chunk, EngineRefused, Report, resolve, voice_file
+from synth.engine.levers import COMPILE, COMPILE_LAST, REGISTRY, Context, adapter, clone, quantise, sampling
+from synth.engine.protocol import Chunk, EngineRefused, Report, offline_hint, resolve, voice_file
 
 #: What a model type calls a language in `lang_code`; anything else gets the plain code.
 LANGUAGE_NAMES = {
@@ -71,6 +71,8 @@ class MlxEngine:
         for section in NOT_YET:
             if configuration.get(section):
                 raise EngineRefused(f"The section {section!r} is not supported by this version's mlx-audio engine: leave it out.")
+        if configuration["model"].get("codec"):
+            raise EngineRefused("A codec of its own (model.codec) is not supported by this version's mlx-audio engine: leave it out.")
         if platform.system() == "Linux":
             from synth.engine import cpu
 
@@ -86,13 +88,14 @@ class MlxEngine:
             self._adapter(configuration["adapter"], models)
         if configuration.get("quantisation"):
             self.report.effects["quantisation"] = quantise.apply(self.context, configuration["quantisation"])
-        weights = traffic.of(self.context.model)
-        if weights:
-            self.report.notes["traffic"] = weights
         for item in configuration.get("levers", []):
             self._code(item["lever"], {k: v for k, v in item.items() if k != "lever"}, REGISTRY, modules, "levers")
         self._arguments(configuration, models)
-        for name in configuration.get("compile", []):
+        weights = traffic.of(self.context.model)
+        if weights:
+            self.report.notes["traffic"] = weights
+        self._parameters = self.context.model.parameters()  # as they are before compiling takes modules out of the tree
+        for name in sorted(configuration.get("compile", []), key=COMPILE_LAST.__contains__):
             self._code(name, {}, COMPILE, modules, "compile")
         self.context.model.eval()
         mx.eval(self.context.model.parameters())
@@ -105,6 +108,7 @@ class MlxEngine:
 
     def _load(self, model: dict[str, Any], models: Path) -> Any:
         from mlx_audio.tts import load
+        from mlx_audio.utils import get_model_path
 
         place = locate(model, models)
         options = {"revision": model["revision"]} if model.get("revision") and model.get("id") else {}
@@ -113,13 +117,11 @@ class MlxEngine:
         except Exception as error:
             wanted = f"{place} at revision {model['revision']}" if options else place
             raise EngineRefused(
-                f"The model {wanted} can't be loaded on this worker: {type(error).__name__}: {str(error)[:300]}."
+                f"The model {wanted} can't be loaded on this worker: {type(error).__name__}: {str(error)[:300]}.{offline_hint(model)}"
             ) from error
-        folder = Path(place) if Path(place).is_dir() else Path(str(getattr(loaded.config, "model_path", "")))
-        if folder.is_dir():
-            found = self.report.digests["weights"] = weights_digest(folder)
-            if model.get("sha256") not in (None, found):
-                raise EngineRefused(f"The weights at {place} have sha256 {found[:12]}, the configuration names {model['sha256'][:12]}.")
+        found = self.report.digests["weights"] = weights_digest(get_model_path(place, **options))
+        if model.get("sha256") not in (None, found):
+            raise EngineRefused(f"The weights at {place} have sha256 {found[:12]}, the configuration names {model['sha256'][:12]}.")
         return loaded
 
     def _runtime(self, runtime: dict[str, Any]) -> None:
@@ -184,7 +186,9 @@ class MlxEngine:
             wanted |= {"stream": True, "streaming_interval": configuration["streaming"]["interval_s"]}
         if voice.get("reference"):
             file = voice_file(models, voice["reference"])
-            self.report.effects["voice.reference"] = clone.apply(self.context, self.accepted, self.kind, file, voice.get("reference_text"))
+            self.report.effects["voice.reference"] = clone.apply(
+                self.context, self.accepted, self.kind, file, voice["reference"], voice.get("reference_text")
+            )
         self.context.generate |= wanted
         self.token_cap = _token_cap(self.context.model, wanted.get("max_tokens"), parameters)
         self.language = voice.get("language")
@@ -213,7 +217,7 @@ class MlxEngine:
 
     def tensors(self) -> dict[str, str]:
         """A checksum of every weight: levers that change the same ones are variants of one another, perhaps."""
-        weights = dict(tree_flatten(self.context.model.parameters()))
+        weights = dict(tree_flatten(self._parameters))
         return {name: f"{zlib.crc32(memoryview(value.view(mx.uint8))):08x}" for name, value in sorted(weights.items()) if value.size}
 
     def sentinel(self) -> float:

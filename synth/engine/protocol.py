@@ -8,6 +8,7 @@ From the child, one answer to each: {"event": "ready", "report"}, {"event": "cli
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -61,6 +62,13 @@ class Engine(Protocol):
 def voice_file(models: Path, reference: str) -> Path:
     """Where a worker keeps the recording a voice is cloned from."""
     return models / "voices" / f"{reference}.flac"
+
+
+def offline_hint(source: dict[str, Any]) -> str:
+    """What to do where something is to come from a hub and this worker asks none."""
+    if not source.get("id") or os.environ.get("HF_HUB_OFFLINE") == "0":
+        return ""
+    return " Workers ask no hub by themselves: download it there first, or start the worker with HF_HUB_OFFLINE=0."
 
 
 BUNDLED = {"mlx-audio": "synth.engine.mlx:MlxEngine"}

@@ -185,14 +185,18 @@ def test_a_vote_without_a_network_waits_and_is_sent_once(page, live_server):
     assert page.inner_text("[data-role=outbox]") == ""
 
 
-def test_a_vote_kept_over_a_closed_page_is_sent_by_the_next(page, live_server):
-    begin(page, live_server.url)
-    hear(page)
+def answer_that_does_not_arrive(page):
     page.route("**/listen/vote", lambda route: route.abort())
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('[data-role=outbox]').textContent.includes('waiting')")
     page.unroute("**/listen/vote")
+
+
+def test_a_vote_kept_over_a_closed_page_is_sent_by_the_next(page, live_server):
+    begin(page, live_server.url)
+    hear(page)
+    answer_that_does_not_arrive(page)
     page.reload()
     page.click("#begin")
     page.wait_for_function("() => document.querySelector('[data-role=count]').textContent.startsWith('2')")

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from listening.models import Pair, Rater, Trial, Vote
 from tests import factories
-from tests.e2e.test_browser import answer, begin, chromium, hear, page
+from tests.e2e.test_browser import answer, answer_that_does_not_arrive, begin, chromium, hear, page
 
 __all__ = ["chromium", "page"]
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -242,11 +242,7 @@ def test_two_people_at_one_browser_each_send_their_own_answers(page, live_server
     begin(page, live_server.url)
     first = Rater.objects.get()
     hear(page)
-    page.route("**/listen/vote", lambda route: route.abort())
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => document.querySelector('[data-role=outbox]').textContent.includes('waiting')")
-    page.unroute("**/listen/vote")
+    answer_that_does_not_arrive(page)
     page.goto("about:blank")
     mine = page.context.cookies(live_server.url + "/listen/")
     page.context.clear_cookies()

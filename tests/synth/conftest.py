@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def _written(folder, kind):
     command = [sys.executable, "-m", "tests.synth.tiny_qwen3", str(folder), kind]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return {"name": "tiny", "model": {"path": str(folder)}, "sampling": {"max_tokens": 24}}
+    return {"name": "tiny", "model": {"path": str(folder)}, "sampling": {"max_tokens": 6}}
 
 
 @pytest.fixture(scope="session")

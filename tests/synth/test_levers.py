@@ -1,5 +1,6 @@
 """What each lever changes on a loaded model, what it leaves alone to the bit, and the sentence it refuses with."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -70,21 +71,35 @@ def test_an_adapter_for_another_model_is_refused(tiny, spoken, tmp_path):
     )
     with pytest.raises(ChildRefused, match="another shape than talker.model.layers.0.mlp.up_proj"):
         spoken(adapter(tiny) | {"adapter": {"path": str(made), "scale": 1.0}})
-    save_file({"something.else": ones}, made)
-    with pytest.raises(ChildRefused, match="no complete adapter"):
-        spoken(adapter(tiny) | {"adapter": {"path": str(made), "scale": 1.0}})
+    path, b = "talker.model.layers.0.mlp.up_proj", np.ones((4, 128), np.float32)
+    for tensors, says in (
+        ({f"{path}.lora_a": ones}, "no complete adapter"),
+        ({f"{path}.lora_a": ones, f"{path}.lora_b": b, "lm_head.weight": ones}, "lm_head.weight, which is more than a low-rank pair"),
+        ({f"{path}.lora_A": ones, f"{path}.lora_B": b}, "more than a low-rank pair"),
+        ({f"{path}.lora_a": ones, f"{path}.lora_b": 0 * b}, "no_effect"),
+        ({f"{path}.lora_a": ones, f"{path}.lora_b": np.nan * b}, "not finite"),
+    ):
+        save_file(tensors, made)
+        with pytest.raises(ChildRefused, match=says):
+            spoken(adapter(tiny) | {"adapter": {"path": str(made), "scale": 1.0, "apply": "merge"}})
+    save_file({f"{path}.lora_a": ones, f"{path}.lora_b": b}, made)
+    for settings, says in (({"lora_alpha": 8, "r": 4}, "make it 2"), ({"use_dora": True}, "sets use_dora")):
+        (tmp_path / "adapter_config.json").write_text(json.dumps(settings))
+        with pytest.raises(ChildRefused, match=says):
+            spoken(adapter(tiny) | {"adapter": {"path": str(made), "scale": 1.0}})
 
 
 # -- compiled ---------------------------------------------------------------------------------------------------------------
 
 
-def test_the_compiled_frame_is_bit_identical_whatever_is_said_and_however_it_is_drawn(tiny, spoken):
+@pytest.mark.parametrize("clips", [2, pytest.param(100, marks=pytest.mark.long)])
+def test_the_compiled_frame_is_bit_identical_whatever_is_said_and_however_it_is_drawn(tiny, spoken, clips):
     for options in ({}, {"temperature": 0.0}, {"top_p": 0.9, "top_k": 20}):
         body = tiny | {"sampling": tiny["sampling"] | options}
         (first, stock), (second, compiled) = spoken(body), spoken(body | {"compile": ["code-predictor"]})
         assert compiled.report["effects"]["compile.code-predictor"] == 15 and "lever:code-predictor" in compiled.report["digests"]
         assert first["pcm_sha256"] == second["pcm_sha256"]
-        for seed in range(12):
+        for seed in range(clips):
             order = {"id": seed, "text": f"Sentence number {seed}.", "language": "en", "seed": seed, "out": str(Path(first["file"]).parent)}
             assert stock.clip(order)["pcm_sha256"] == compiled.clip(order)["pcm_sha256"]
 
@@ -92,7 +107,8 @@ def test_the_compiled_frame_is_bit_identical_whatever_is_said_and_however_it_is_
 def test_the_compiled_sampler_draws_the_same_and_is_at_home_with_the_compiled_frame(tiny, spoken):
     plain, _ = spoken(tiny)
     sampler, child = spoken(tiny | {"compile": ["sampler"]})
-    both, _ = spoken(tiny | {"compile": ["sampler", "code-predictor"]})
+    both, by = spoken(tiny | {"compile": ["code-predictor", "sampler"]})
+    assert len(by.tensors()) == len(child.tensors())  # what is compiled is still there to be compared
     assert child.report["effects"]["compile.sampler"] == 1
     assert plain["pcm_sha256"] == sampler["pcm_sha256"] == both["pcm_sha256"]
 
@@ -134,14 +150,17 @@ def test_a_schedule_of_the_temperature_is_heard_and_a_flat_one_is_its_number(tin
 def reference(folder, hertz=180, amplitude=0.3, rate=16000):
     seconds = np.arange(2 * rate) / rate
     samples = (amplitude * np.sin(2 * np.pi * hertz * seconds) * np.abs(np.sin(2 * np.pi * 3 * seconds))).astype(np.float32)
-    name = f"{hertz:064x}"
+    data = pcm.encode_flac(samples, rate)
+    decoded = pcm.decode(data)
+    name = pcm.pcm_sha256(decoded.samples, rate)
     file = voice_file(folder, name)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(pcm.encode_flac(samples, rate))
+    file.write_bytes(data)
     return {"voice": {"reference": name}}
 
 
 def test_a_cloned_voice_is_heard_and_another_one_is_another(tiny_base, spoken, tmp_path):
+    tiny_base = tiny_base | {"sampling": {"max_tokens": 24}}  # a few tokens of a random model may be the same for two voices
     one, child = spoken(tiny_base | reference(tmp_path))
     other, _ = spoken(tiny_base | reference(tmp_path, 400))
     bare, _ = spoken(tiny_base)
@@ -152,6 +171,12 @@ def test_a_cloned_voice_is_heard_and_another_one_is_another(tiny_base, spoken, t
 def test_what_can_not_be_cloned_from_or_with_is_refused_in_a_sentence(tiny, tiny_base, spoken, tmp_path):
     with pytest.raises(ChildRefused, match="silent"):
         spoken(tiny_base | reference(tmp_path, 5, amplitude=0.0))
+    swapped = reference(tmp_path, 300)
+    voice_file(tmp_path, swapped["voice"]["reference"]).write_bytes(
+        voice_file(tmp_path, reference(tmp_path)["voice"]["reference"]).read_bytes()
+    )
+    with pytest.raises(ChildRefused, match="is damaged"):
+        spoken(tiny_base | swapped)
     with pytest.raises(ChildRefused, match="can't be used on this worker"):
         spoken(tiny_base | {"voice": {"reference": "ab" * 32}})
     with pytest.raises(ChildRefused, match="ignores recordings"):
@@ -167,7 +192,7 @@ def test_the_worked_example_of_the_documentation_does_what_it_says(tiny, spoken,
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     body = tiny | {"levers": [{"lever": "half:half", "match": "mlp"}]}
     (plain, _), (half, child) = spoken(tiny), spoken(body, modules=["half"])
-    assert child.report["effects"]["levers.half:half"] == 12 and child.report["notes"]["half"] == {"layers": 12}
+    assert child.report["effects"]["levers.half:half"] == 15 and child.report["notes"]["half"] == {"layers": 15}
     assert plain["pcm_sha256"] != half["pcm_sha256"] and len(child.report["digests"]["lever:half:half"]) == 64
     for changed, says in (({"match": "no such layer"}, "no_effect"), ({"bits": 4}, "doesn't take these parameters")):
         with pytest.raises(ChildRefused, match=says):

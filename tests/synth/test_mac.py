@@ -11,10 +11,14 @@ from synth import launchd, probe
 
 
 def test_the_agent_starts_this_worker_keeps_the_mac_awake_and_holds_no_secret(tmp_path):
-    made = plistlib.loads(launchd.agent(tmp_path / "a folder", "https://ears.example.org", tmp_path / "token", tmp_path / "logs"))
+    shell = {"EARWITNESS_TOKEN": "ew_secret", "EARWITNESS_MODULES": "half", "HF_HOME": "/models", "PATH": "/bin", "PYTHONPATH": "/levers"}
+    plist = launchd.agent(tmp_path / "a folder", "https://ears.example.org", tmp_path / "token", tmp_path / "logs", "redis://b", shell)
+    made = plistlib.loads(plist)
+    assert b"ew_secret" not in plist
+    assert made["EnvironmentVariables"] == {"EARWITNESS_MODULES": "half", "HF_HOME": "/models", "PYTHONPATH": "/levers"}
     assert made["ProgramArguments"] == [
         "/usr/bin/caffeinate", "-is", sys.executable, str(tmp_path / "a folder" / "manage.py"), "worker", "--host",
-        "https://ears.example.org", "--token-file", str(tmp_path / "token"),
+        "https://ears.example.org", "--token-file", str(tmp_path / "token"), "--broker", "redis://b",
     ]  # fmt: skip
     assert made["RunAtLoad"] and made["KeepAlive"] == {"SuccessfulExit": False} and made["LimitLoadToSessionType"] == "Aqua"
 
@@ -32,11 +36,10 @@ def test_an_old_agent_is_taken_out_before_the_new_one_is_started(tmp_path):
     assert launchd.remove(tmp_path, call) and not place.exists() and not launchd.remove(tmp_path, call)
 
 
-def test_without_a_screen_the_users_own_domain_is_tried_and_then_launchd_is_quoted(tmp_path):
-    def call(command):
-        return (0, "") if command[1] == "bootout" or "user/" in command[2] else (125, "Domain does not support specified action")
-
-    launchd.install(b"plist", tmp_path, call)
+def test_an_agent_that_ends_slowly_is_waited_for_and_then_launchd_is_quoted(tmp_path, monkeypatch):
+    monkeypatch.setattr(launchd, "PAUSES_S", (0, 0, 0))
+    answers = iter([(0, ""), (37, "Operation already in progress"), (5, "Input/output error"), (0, "")])
+    assert launchd.install(b"plist", tmp_path, lambda command: next(answers)).exists()
     with pytest.raises(launchd.NotInstalled, match="Bootstrap failed: 5.*log in on the Mac's screen"):
         launchd.install(b"plist", tmp_path, lambda command: (5, "Bootstrap failed: 5"))
 

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_stream_comes_in_pieces_whose_times_and_lengths_are_kept(tiny, spoken):
+    tiny = tiny | {"sampling": {"max_tokens": 24}}
     whole, _ = spoken(tiny)
     streamed, _ = spoken(tiny | {"streaming": {"interval_s": 0.4}})
     figures = streamed["figures"]

@@ -22,7 +22,7 @@ CONFIG = {
     "model_type": "qwen3_tts", "tts_model_type": "custom_voice", "tts_model_size": "tiny", "sample_rate": 24000,
     "im_start_token_id": 256, "im_end_token_id": 257, "tts_pad_token_id": 260, "tts_bos_token_id": 261, "tts_eos_token_id": 262,
     "speaker_encoder_config": {
-        "enc_dim": HIDDEN, "enc_channels": [144, 144, 144, 144, 216], "enc_attention_channels": 72, "enc_se_channels": 72,
+        "enc_dim": HIDDEN, "enc_channels": [144, 144, 144, 144, 432], "enc_attention_channels": 72, "enc_se_channels": 72,
         "enc_res2net_scale": 2,
     },
     "talker_config": {

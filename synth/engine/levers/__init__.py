@@ -12,6 +12,8 @@ COMPILE = {
     "code-predictor": "synth.engine.levers.code_predictor:compile_frame",
     "sampler": "synth.engine.levers.sampling:compile_sampler",
 }
+#: They take over the sampler as it stands, whatever order they are named in.
+COMPILE_LAST = ("code-predictor",)
 
 
 @dataclass

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from mlx.utils import tree_unflatten
 
 from synth.engine.levers import Context
 from synth.engine.levers.quantise import to_dense
-from synth.engine.protocol import EngineRefused
+from synth.engine.protocol import EngineRefused, offline_hint
 
 _NAME = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_([abAB])(\.weight)?$")
 #: A merge keeps the adapter when it stays this much nearer to the unmerged sum than to the model without it.
@@ -42,12 +45,32 @@ def read(file: Path) -> dict[str, Pair]:
     found: dict[str, dict[str, Any]] = {}
     for name, value in tensors.items():
         match = _NAME.match(name)
-        if match:
-            found.setdefault(match[1], {})[match[2].lower()] = value.T if match[3] else value
+        if not match or (match[2].isupper() and not match[3]):
+            raise EngineRefused(
+                f"The adapter {file.name} holds {name}, which is more than a low-rank pair (mlx-lm, PEFT): it would be lost."
+            )
+        found.setdefault(match[1], {})[match[2].lower()] = value.T if match[3] else value
     whole = {path: (ab["a"], ab["b"]) for path, ab in found.items() if len(ab) == 2}
     if not whole or len(whole) != len(found):
         raise EngineRefused(f"The file {file.name} holds no complete adapter: pairs named lora_a and lora_b (mlx-lm, PEFT) are expected.")
     return whole
+
+
+def check_settings(file: Path, scale: float) -> None:
+    """Refuses what a PEFT adapter's own settings ask for and this does not do, and a scale that is not theirs."""
+    settings = (file if file.is_dir() else file.parent) / "adapter_config.json"
+    if not settings.is_file():
+        return
+    told = json.loads(settings.read_text(encoding="utf-8"))
+    for name in ("use_dora", "fan_in_fan_out", "alpha_pattern", "rank_pattern", "modules_to_save"):
+        if told.get(name):
+            raise EngineRefused(
+                f"The adapter's adapter_config.json sets {name}, which is not supported: merge it with its own tools first."
+            )
+    if "lora_alpha" in told and told.get("r"):
+        own = told["lora_alpha"] / (math.sqrt(told["r"]) if told.get("use_rslora") else told["r"])
+        if abs(own - scale) > 1e-6 * max(1.0, abs(own)):
+            raise EngineRefused(f"adapter.scale is {scale:g}; the adapter's own settings make it {own:g} (lora_alpha over r). Give that.")
 
 
 def _targets(model: Any, adapter: dict[str, Pair], name: str) -> dict[str, Any]:
@@ -74,7 +97,9 @@ def apply(context: Context, file: Path, scale: float, how: str) -> dict[str, int
 
     Returns how many layers it changed. Raises EngineRefused when a merge lost what the adapter had taught.
     """
+    check_settings(file, scale)
     adapter = read(file)
+    _check_sizes(adapter, scale, file.name)
     targets = _targets(context.model, adapter, file.name)
     if how == "wrap":
         changed = [(path, Wrapped(module, *adapter[path], scale)) for path, module in targets.items()]
@@ -90,15 +115,24 @@ def apply(context: Context, file: Path, scale: float, how: str) -> dict[str, int
             "median_distance_to_unmerged": round(middle, 6),
             "largest": round(max(errors), 6),
         }
-        if middle > RETAINED:
+        if not middle <= RETAINED:
+            remedy = "wrap" if how == "merge-dense" else "merge-dense, or wrap"
             raise EngineRefused(
-                f"Merging loses the adapter: after quantisation half of its layers are {middle:.2f} of its size away from the unmerged "
-                "weights. Use adapter.apply: merge-dense, or wrap."
+                f"Merging loses the adapter: rounded as the weights are, half of its layers are {middle:.2f} of its size away from the "
+                f"unmerged ones. Use adapter.apply: {remedy}."
             )
     context.model.update_modules(tree_unflatten(changed))
     context.model.eval()  # new modules start in training mode
     mx.eval(context.model.parameters())
     return {how: len(changed)}
+
+
+def _check_sizes(adapter: dict[str, Pair], scale: float, name: str) -> None:
+    sizes = [mx.linalg.norm(scale * (a.astype(mx.float32) @ b.astype(mx.float32))).item() for a, b in adapter.values()]
+    if not all(math.isfinite(size) for size in sizes):
+        raise EngineRefused(f"The adapter {name} holds values that are not finite: it is damaged, or its training was.")
+    if not any(sizes):
+        raise EngineRefused(f"The adapter {name} adds nothing to any layer (no_effect): it was not trained.")
 
 
 def _merged(module: Any, a: Any, b: Any, scale: float, keep_dense: bool) -> tuple[Any, float]:
@@ -132,15 +166,15 @@ def locate(adapter: dict[str, Any], models: Path) -> Path:
         try:
             return Path(snapshot_download(adapter["id"], revision=adapter.get("revision")))
         except Exception as error:
-            raise EngineRefused(f"The adapter {adapter['id']} can't be fetched on this worker: {type(error).__name__}.") from error
+            raise EngineRefused(
+                f"The adapter {adapter['id']} can't be fetched on this worker: {type(error).__name__}.{offline_hint(adapter)}"
+            ) from error
     path = Path(adapter["path"])
     return models / path if len(path.parts) == 1 else path
 
 
 def digest_of(file: Path) -> str:
     """What the adapter's weights are, as sha256 over its safetensors."""
-    import hashlib
-
     files = sorted(file.glob("*.safetensors")) if file.is_dir() else [file]
     digest = hashlib.sha256()
     for one in files:

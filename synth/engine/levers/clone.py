@@ -14,15 +14,17 @@ from synth.engine.levers import Context
 from synth.engine.protocol import EngineRefused
 
 #: Model types that can't use a recording without its words.
-NEED_TEXT = ("fish_qwen3_omni",)
+NEED_TEXT = ("fish_qwen3_omni", "sesame", "csm")
 
 
-def recording(file: Path, rate: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Samples of the reference at `rate` Hz. Raises EngineRefused."""
+def recording(file: Path, sha256: str, rate: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Samples of the reference at `rate` Hz. Raises EngineRefused, also where the file is not the recording it is named after."""
     try:
         sound = pcm.decode(file)
     except (pcm.BadAudio, OSError) as error:
         raise EngineRefused(f"The reference recording can't be used on this worker: {error}.") from error
+    if pcm.pcm_sha256(sound.samples, sound.sample_rate) != sha256:
+        raise EngineRefused("The reference recording on this worker is damaged: delete its folder voices, and it is brought again.")
     if not float(np.max(np.abs(sound.samples))) > 1e-4:
         raise EngineRefused("The reference recording is silent: name one with speech in it in voice.reference.")
     if sound.sample_rate == rate:
@@ -33,7 +35,7 @@ def recording(file: Path, rate: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.asarray(resample_poly(sound.samples, rate // divisor, sound.sample_rate // divisor), dtype=np.float32)
 
 
-def apply(context: Context, accepted: set[str], kind: str, file: Path, text: str | None) -> int:
+def apply(context: Context, accepted: set[str], kind: str, file: Path, sha256: str, text: str | None) -> int:
     """Makes the model speak with this voice. Returns 1, for the effects. Raises EngineRefused where it has no way to."""
     model = context.model
     if kind in NEED_TEXT and not text:
@@ -43,8 +45,16 @@ def apply(context: Context, accepted: set[str], kind: str, file: Path, text: str
     type_ = getattr(getattr(model, "config", None), "tts_model_type", "base")
     if kind == "qwen3_tts" and type_ != "base":
         raise EngineRefused(f"A Qwen3-TTS checkpoint of the type {type_!r} ignores recordings: clone with a Base checkpoint.")
-    samples = mx.array(recording(file, int(getattr(model, "sample_rate", 24000))))
+    tokenizer = getattr(model, "speech_tokenizer", None)
+    if text and kind == "qwen3_tts" and not getattr(tokenizer, "has_encoder", True):
+        raise EngineRefused(
+            "This checkpoint can't listen to the words of a recording (its codec has no encoder): leave reference_text out."
+        )
     extract = getattr(model, "extract_speaker_embedding", None)
+    rate = getattr(model, "sample_rate", 24000)
+    if "speaker_embedding" in accepted:  # the speaker's encoder may hear at another rate than the model speaks
+        rate = getattr(model.config, "speaker_encoder_sample_rate", rate)
+    samples = mx.array(recording(file, sha256, int(rate)))
     has_encoder = getattr(model, "speaker_encoder", True) is not None
     if extract is None or not has_encoder:
         context.generate["ref_audio"] = samples

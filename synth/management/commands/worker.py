@@ -45,14 +45,14 @@ class Command(BaseCommand):
         if options["uninstall"]:
             self.stdout.write("The worker is taken out." if launchd.remove(Path.home()) else "No worker was installed.")
             return
-        token = token or self._kept(token_file)
+        token = (self._kept(token_file) if token_file else token) or self._kept(None)
         if not token:
             raise CommandError(
                 "No token: make one on the host with `manage.py add_token NAME`, then give it as --token, in a --token-file, as "
                 "EARWITNESS_TOKEN, or on a Mac in the keychain (docs/mac-worker.md)."
             )
         if options["install"]:
-            self._install(host.rstrip("/"), token)
+            self._install(host.rstrip("/"), token, broker)
             return
         lock = self._only_one()
         found = probe.mlx()
@@ -92,15 +92,19 @@ class Command(BaseCommand):
                 raise CommandError(f"The token file {token_file} can't be read: {error.strerror}.") from error
         return from_keychain() if platform.system() == "Darwin" else ""
 
-    def _install(self, host, token):
+    def _install(self, host, token, broker):
         if platform.system() != "Darwin":
             raise CommandError("--install is for Macs, which have launchd; elsewhere let your service manager start `manage.py worker`.")
         kept = settings.VAR / "run" / "worker.token"
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.touch(mode=0o600)
-        kept.write_text(token, encoding="utf-8")
+        part = kept.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        part.touch(mode=0o600)
+        part.write_text(token, encoding="utf-8")
+        part.replace(kept)
         try:
-            place = launchd.install(launchd.agent(settings.BASE_DIR, host, kept, settings.VAR), Path.home())
+            made = launchd.agent(settings.BASE_DIR, host, kept, settings.VAR, broker, os.environ)
+            place = launchd.install(made, Path.home())
         except launchd.NotInstalled as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Installed as {place}; it starts at every login. Its log is {settings.VAR / 'worker.log'}.")
