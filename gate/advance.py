@@ -96,14 +96,9 @@ def _check(lever: Lever) -> bool:
 
 
 def _no_effect(lever: Lever, parent: dict, candidate: dict) -> bool:
-    """Only the place the weights are read from differs, and the weights are the same; or weights or voice were changed, and not a bit of
-    what was said to try them out."""
+    """Only the place the weights are read from differs, and the weights are the same."""
     touched = sections(difference(lever.candidate.parsed(), lever.parent.parsed()))
-    if touched == ["model"]:
-        return parent["digests"].get("weights") == candidate["digests"].get("weights")
-    said = [report.get("sample", {}).get("pcm_sha256") for report in (parent, candidate)]
-    unheard = said[0] is not None and said[0] == said[1]
-    return unheard and not lever.wanted["claims_identical"] and set(touched) <= {"adapter", "quantisation", "voice"}
+    return touched == ["model"] and parent["digests"].get("weights") == candidate["digests"].get("weights")
 
 
 # -- rendering and timing -------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_the_folded_weight_norm_changes_no_bit(spoken):
         ({"model": {"path": "kokoro-82m", "sha256": "0" * 64}}, "the configuration names 000000000000"),
         ({"sampling": {"temperature": 0.5}}, "takes no 'temperature'"),
         ({"sampling": {"extra": {"temprature": 0.5}}}, "takes no 'temprature'"),
-        ({"sampling": {"temperature": {"start": 0.7, "floor": 0.4, "steps": 3}}}, "temperature schedule is not supported"),
+        ({"sampling": {"temperature": {"start": 0.7, "floor": 0.4, "steps": 3}}}, "a temperature schedule is not possible"),
         ({"quantisation": [{"match": "^nothing", "bits": 4}]}, "matches no module"),
         (
             {"quantisation": [{"match": "^predictor", "bits": 4, "group_size": 128, "mode": "affine"}, {"match": "^decoder", "bits": 4}]},
@@ -101,7 +101,7 @@ def test_the_folded_weight_norm_changes_no_bit(spoken):
         ({"levers": [{"lever": "unheard-of"}]}, "neither bundled nor an entry point"),
         ({"levers": [{"lever": "os.path:join"}]}, "not on this worker's list"),
         ({"levers": [{"lever": "fold-weight-norm", "depth": 3}]}, "doesn't take these parameters"),
-        ({"compile": ["code-predictor"]}, "'compile' is not supported"),
+        ({"compile": ["code-predictor"]}, "no code predictor to compile"),
         ({"batching": {"size": 4}}, "'batching' is not supported"),
         ({"runtime": {"version": "0.0.1"}}, "asks for mlx-audio 0.0.1"),
     ],
