@@ -83,15 +83,15 @@ def peculiar(arms: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _roofline(found: Lever, unsealed: bool) -> list[dict[str, Any]]:
     """For each system that speaks frame by frame: what its weights alone would take, predicted when it was tried; and what was timed."""
+    blocks = timing.undisturbed(timing.against_parent(found).rows()) if unsealed and found.plan else []
     rows = []
     for configuration in (found.parent, found.candidate):
         flight = Preflight.objects.filter(configuration=configuration).first()
         predicted = flight.report.get("roofline") if flight else None
         if not predicted:
             continue
-        same = bool(unsealed and found.plan) and flight.report.get("device_class") == found.plan.body["device_class"]
-        blocks = timing.undisturbed(timing.against_parent(found).rows()) if same else []
-        timed = Pass.objects.filter(block__in=blocks, configuration=configuration)
+        same = found.plan and flight.report.get("device_class") == found.plan.body["device_class"]  # else a prediction for another machine
+        timed = Pass.objects.filter(block__in=blocks if same else [], configuration=configuration)
         clips = [clip for one in timed for clip in one.clips if clip.get("tokens")]
         tokens = sum(clip["tokens"] for clip in clips)
         measured = 1000 * sum(clip["wall_s"] for clip in clips) / tokens if tokens else None

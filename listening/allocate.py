@@ -242,13 +242,12 @@ def stand_in(study: Study, out: set[int], glitches: int) -> int:
     answered = Trial.objects.filter(pair__study=study, pair__kind=Kind.TEST, state=State.VOTED).annotate(
         person=Coalesce("rater__first", "rater")
     )
-    stuttered = set(answered.filter(votes__superseded_at=None, votes__glitches__gt=glitches).values_list("pk", flat=True))
+    stuttered = answered.filter(votes__superseded_at=None, votes__glitches__gt=glitches).values("pk")
+    unwanted, inside = Q(person__in=out) | Q(pk__in=stuttered), Q(slot__lt=Trial.BESIDE)
     moved = 0
-    for trial in answered.select_related("pair__study").order_by("pk"):
-        unwanted = trial.person in out or trial.pk in stuttered
-        if unwanted == (trial.slot >= Trial.BESIDE):
-            continue
-        slot = _beside(trial) if unwanted else next((s for s in _free_slots([trial.pair])[trial.pair_id] if s % 2 == trial.slot % 2), None)
+    for trial in answered.filter((unwanted & inside) | (~unwanted & ~inside)).select_related("pair__study").order_by("pk"):
+        leaves = trial.slot < Trial.BESIDE
+        slot = _beside(trial) if leaves else next((s for s in _free_slots([trial.pair])[trial.pair_id] if s % 2 == trial.slot % 2), None)
         if slot is None:
             continue  # somebody else was asked meanwhile
         try:

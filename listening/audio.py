@@ -9,9 +9,8 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from synth.pcm import Decoded
+from synth.pcm import Decoded, at_rate
 
 TARGET_LUFS = -23.0
 TRUE_PEAK_DBTP = -1.0
@@ -53,22 +52,12 @@ def gains(first: Decoded, second: Decoded) -> tuple[float, float] | None:
     return wanted[0] - down, wanted[1] - down
 
 
-def _at_rate(sound: Decoded) -> npt.NDArray[np.float64]:
-    if sound.sample_rate == RATE:
-        return sound.samples.astype(np.float64)
-    from scipy.signal import resample_poly  # a second of start-up that the first sound of a server should not pay
-
-    divisor = math.gcd(sound.sample_rate, RATE)
-    out: npt.NDArray[np.float64] = resample_poly(sound.samples.astype(np.float64), RATE // divisor, sound.sample_rate // divisor)
-    return out
-
-
 def copy(sound: Decoded, gain_db: float, frames: int, seed: str) -> bytes:
     """16-bit WAV at 24 kHz of exactly `frames` frames: gained, padded with silence, dithered by one step from its own seed.
 
     The dither (TPDF, 2 LSB wide) also covers the padding, so that neither equal sound nor its end can be read off the bytes.
     """
-    samples = _at_rate(sound) * 10 ** (gain_db / 20)
+    samples = at_rate(sound, RATE) * 10 ** (gain_db / 20)
     padded = np.zeros(frames)
     padded[: min(frames, len(samples))] = samples[:frames]
     random = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:16], "big"))
@@ -90,7 +79,7 @@ def frames_for(*sounds: Decoded, characters: int = 0, pace: float = 0.0) -> int:
     Were it just the longer of the two, a pair with a damaged copy would be shorter for its text than a pair of two systems.
     Longer sounds are rounded up to half a second.
     """
-    needed = max(len(_at_rate(s)) for s in sounds)
+    needed = max(len(at_rate(s, RATE)) for s in sounds)
     usual = math.ceil((LEAST_S + pace * characters) / STEP_S) if pace else 0
     return max(usual, math.ceil(needed / (STEP_S * RATE))) * int(STEP_S * RATE) if pace else needed
 

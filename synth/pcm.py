@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,3 +81,14 @@ def decode(data: bytes | Path, only: str = "") -> Decoded:
     if not np.isfinite(samples).all():
         raise BadAudio("some samples are not finite")
     return Decoded(samples, rate)
+
+
+def at_rate(sound: Decoded, rate: int) -> npt.NDArray[np.float64]:
+    """Its samples at `rate` Hz; as they are where it has that rate."""
+    if sound.sample_rate == rate:
+        return sound.samples.astype(np.float64)
+    from scipy.signal import resample_poly  # a second of start-up that the first sound of a server should not pay
+
+    divisor = math.gcd(sound.sample_rate, rate)
+    out: npt.NDArray[np.float64] = resample_poly(sound.samples.astype(np.float64), rate // divisor, sound.sample_rate // divisor)
+    return out

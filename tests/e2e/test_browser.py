@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -14,33 +15,45 @@ CHROMIUM = "/usr/bin/chromium"
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture(scope="module")
-def chromium():
+@contextmanager
+def launched(name, launch):
+    """A browser for a module's tests; one that can't be started skips them, and says why."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's loop runs beside the tests' database calls
-    options = {"executable_path": CHROMIUM} if os.access(CHROMIUM, os.X_OK) else {}
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(
-                args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--autoplay-policy=user-gesture-required"],
-                **options,
-            )
+            browser = launch(playwright)
         except Exception as error:  # noqa: BLE001 - whatever keeps the browser from starting is the reason
-            pytest.skip(f"no Chromium can be started: {str(error).splitlines()[0]}")
+            pytest.skip(f"no {name} can be started: {str(error).splitlines()[0]}")
         yield browser
         browser.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
-@pytest.fixture
-def page(chromium):
-    context = chromium.new_context(viewport={"width": 360, "height": 740})
+@contextmanager
+def phone(browser):
+    """A page of a phone's size that keeps its scripts' errors."""
+    context = browser.new_context(viewport={"width": 360, "height": 740})
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.problems = []
-    page.on("console", lambda message: page.problems.append(message.text))
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     yield page
     context.close()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    options = {"executable_path": CHROMIUM} if os.access(CHROMIUM, os.X_OK) else {}
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--autoplay-policy=user-gesture-required"]
+    with launched("Chromium", lambda playwright: playwright.chromium.launch(args=arguments, **options)) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(chromium):
+    with phone(chromium) as page:
+        page.on("console", lambda message: page.problems.append(message.text))
+        yield page
 
 
 def begin(page, base):

@@ -1,14 +1,16 @@
 """The rater's way in Firefox: the same tests, another engine of sound, of storage and of the network."""
 
+import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from tests.e2e.test_browser import (
+    launched,
+    phone,
     test_a_reload_resumes_the_same_trial_with_the_same_sides,
     test_a_vote_kept_over_a_closed_page_is_sent_by_the_next,
     test_a_whole_sitting_by_keyboard_on_a_small_screen,
@@ -44,28 +46,15 @@ def sound_card():
 
 @pytest.fixture(scope="module")
 def firefox(sound_card):
-    import os
-
     found = shutil.which("firefox-esr") or shutil.which("firefox")
     if not found:
         pytest.skip("no Firefox is installed")
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.firefox.launch(channel="moz-firefox", executable_path=found, env=os.environ | {"PULSE_SERVER": sound_card})
-        except Exception as error:  # noqa: BLE001 - whatever keeps the browser from starting is the reason
-            pytest.skip(f"no Firefox can be started: {str(error).splitlines()[0]}")
+    options = {"channel": "moz-firefox", "executable_path": found, "env": os.environ | {"PULSE_SERVER": sound_card}}
+    with launched("Firefox", lambda playwright: playwright.firefox.launch(**options)) as browser:
         yield browser
-        browser.close()
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture
 def page(firefox):
-    context = firefox.new_context(viewport={"width": 360, "height": 740})
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    page.problems = []
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    yield page
-    context.close()
+    with phone(firefox) as page:
+        yield page

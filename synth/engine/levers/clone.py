@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,7 @@ def recording(file: Path, sha256: str, rate: int) -> np.ndarray[Any, np.dtype[np
         raise EngineRefused("The reference recording on this worker is damaged: delete its folder voices, and it is brought again.")
     if not float(np.max(np.abs(sound.samples))) > 1e-4:
         raise EngineRefused("The reference recording is silent: name one with speech in it in voice.reference.")
-    if sound.sample_rate == rate:
-        return sound.samples
-    from scipy.signal import resample_poly
-
-    divisor = math.gcd(sound.sample_rate, rate)
-    return np.asarray(resample_poly(sound.samples, rate // divisor, sound.sample_rate // divisor), dtype=np.float32)
+    return pcm.at_rate(sound, rate).astype(np.float32)
 
 
 def apply(context: Context, accepted: set[str], kind: str, file: Path, sha256: str, text: str | None) -> int:
