@@ -15,6 +15,7 @@ from gate.sentences import sentence_digest
 from listening import controls
 from listening.pairs import Prepared
 from listening.schedule import FOR_ASSAY
+from synth import groups as synth_groups
 from synth.models import Render, RenderGroup, Sentence, seed_of
 
 __all__ = ["FOR_ASSAY", "ask_for_clips", "available", "groups", "pairs"]
@@ -67,9 +68,8 @@ def ask_for_clips(lever: Lever, plan: policy.Plan) -> None:
     """Renders of the parent for what controls are made from; levers of one campaign share them."""
     count, key = _wanted(lever, plan), _key(lever)
     spoken = [*_sentences(lever, count), *_instructions(lever, count).values()] if count else []
-    for place, sentence in enumerate(spoken):
-        identity = {"draw_key": key, "configuration": lever.parent, "sentence": sentence, "replicate": 0, "repetition": 0}
-        Render.want(identity, seed_of(key, sentence.digest, 0), place, lever.plan.body["device_class"])
+    wanted = [synth_groups.Wanted(sentence, place, seed_of(key, sentence.digest, 0)) for place, sentence in enumerate(spoken)]
+    synth_groups.ask(lever.parent, key, wanted, lever.plan.body["device_class"])
 
 
 def groups(lever: Lever, plan: policy.Plan) -> QuerySet[RenderGroup]:

@@ -13,9 +13,9 @@ from django.utils import timezone
 from gate import controls, draws, history, identity, ledger, lineage, policy, site_policy, stages
 from gate.models import Battery, Corpus, Draw, Lever, Plan, Use
 from gate.sentences import list_digest
-from synth import bell
+from synth import bell, groups
 from synth.canonical import digest_of
-from synth.models import Configuration, Render, Sentence, seed_of
+from synth.models import Configuration, Sentence, seed_of
 
 #: More than any sound ever stutters.
 NO_RULE = 10**6
@@ -99,9 +99,8 @@ def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -
     ask_for_clips(lever, plan, 0)
     controls.ask_for_clips(lever, plan)
     if lever.wanted["claims_identical"]:
-        for place, sentence in enumerate(sentences[:DETERMINISM_CLIPS]):
-            _render(draw, lever.parent, sentence, place, 0, 1, device_class)
-        _render(draw, lever.parent, sentences[0], 0, 0, 2, device_class)
+        again = [_wanted(draw, sentence, place, repetition=1) for place, sentence in enumerate(sentences[:DETERMINISM_CLIPS])]
+        groups.ask(lever.parent, draw.key, [*again, _wanted(draw, sentences[0], 0, repetition=2)], device_class)
     history.note(lever, f"plan locked; {len(sentences)} sentences drawn, rendering begins on {device_class}")
     bell.ring_after_commit()
 
@@ -109,18 +108,12 @@ def lock(lever: Lever, device_class: str, battery: Battery, environment: dict) -
 def ask_for_clips(lever: Lever, plan: policy.Plan, look: int) -> None:
     """Renders of every arm for the sentences that this look (from 0) judges and the one before it did not."""
     sentences, covered = lever.draw.sentences(), [0, *stages.counts(plan, len(lever.draw.order))]
-    device_class = lever.plan.body["device_class"]
-    arms = Configuration.objects.filter(pk__in=identity.arms(lever)).order_by("pk")
-    for configuration in arms:
-        for place in range(covered[look], covered[look + 1]):
-            for replicate in range(plan.replicates):
-                _render(lever.draw, configuration, sentences[place], place, replicate, 0, device_class)
+    places = range(covered[look], covered[look + 1])
+    wanted = [_wanted(lever.draw, sentences[place], place, replicate) for place in places for replicate in range(plan.replicates)]
+    for configuration in Configuration.objects.filter(pk__in=identity.arms(lever)).order_by("pk"):
+        groups.ask(configuration, lever.draw.key, wanted, lever.plan.body["device_class"])
 
 
-def _render(draw: Draw, configuration, sentence: Sentence, place: int, replicate: int, repetition: int, device_class: str) -> None:
-    """A render that another lever of the campaign already asked for is shared."""
-    identity = {
-        "draw_key": draw.key, "configuration": configuration, "sentence": sentence, "replicate": replicate, "repetition": repetition,
-    }  # fmt: skip
+def _wanted(draw: Draw, sentence: Sentence, place: int, replicate: int = 0, repetition: int = 0) -> groups.Wanted:
     seed = seed_of(draw.key, sentence.digest, replicate, ":another" if repetition == 2 else "")
-    Render.want(identity, seed, place, device_class)
+    return groups.Wanted(sentence, place, seed, replicate, repetition)

@@ -12,9 +12,9 @@ from gate import policy
 from gate.decide import Speed
 from gate.statistics import speed
 from gate.statistics.results import finite
-from gate.timing import Blocks, undisturbed
+from gate.timing import Blocks, batch_sizes, undisturbed
 from synth import streaming
-from synth.models import TimedBlock
+from synth.models import Pass, TimedBlock
 
 #: A ratio that must be reached, besides an interval below 1.
 NEEDED = {"memory": 0.95, "first_audio": 0.97}
@@ -24,30 +24,37 @@ class Unmeasured(Exception):
     """A pass lacks what the benefit is read from."""
 
 
-def _runs(blocks: list[TimedBlock], value: Callable[[list[dict[str, Any]]], float]) -> tuple[list[float], list[int], list[int]]:
-    """(a value of each pass from its clips, its arm, its block), in the order they ran."""
-    passes = [(value(p.clips), int(p.place in (1, 2)), b.number) for b in blocks for p in b.passes.order_by("place")]
+def _runs(blocks: list[TimedBlock], value: Callable[[Pass], float]) -> tuple[list[float], list[int], list[int]]:
+    """(a value of each pass, its arm, its block), in the order they ran."""
+    passes = [(value(p), int(p.place in (1, 2)), b.number) for b in blocks for p in b.passes.order_by("place")]
     values, arms, numbers = zip(*passes, strict=True)
     return list(values), list(arms), list(numbers)
 
 
-def _present(clips: list[dict[str, Any]], name: str) -> list[Any]:
-    found = [c[name] for c in clips if c.get(name)]
-    if len(found) < len(clips):
+def _present(run: Pass, name: str) -> list[Any]:
+    found = [c[name] for c in run.clips if c.get(name)]
+    if len(found) < len(run.clips):
         raise Unmeasured(name)
     return found
 
 
-def _log_peak(clips: list[dict[str, Any]]) -> float:
-    return math.log(max(_present(clips, "peak_memory_bytes")))
+def _log_peak(run: Pass) -> float:
+    return math.log(max(_present(run, "peak_memory_bytes")))
 
 
-def _mean_log(name: str) -> Callable[[list[dict[str, Any]]], float]:
-    return lambda clips: float(np.mean([math.log(v) for v in _present(clips, name)]))
+def _mean_log(name: str) -> Callable[[Pass], float]:
+    return lambda run: float(np.mean([math.log(v) for v in _present(run, name)]))
 
 
-def _preroll(clips: list[dict[str, Any]]) -> float:
-    streams = zip(_present(clips, "arrivals_s"), _present(clips, "durations_s"), strict=True)
+def _log_wall(blocks: list[TimedBlock]) -> Callable[[Pass], float]:
+    """Mean log of what a sentence took; where a system speaks several at once, of what all took: their own times overlap."""
+    if any(batch_sizes(b.first, b.second) for b in blocks):
+        return lambda run: math.log(run.figures["total_wall_s"])
+    return _mean_log("wall_s")
+
+
+def _preroll(run: Pass) -> float:
+    streams = zip(_present(run, "arrivals_s"), _present(run, "durations_s"), strict=True)
     return float(np.mean([streaming.smallest_preroll(a, d) for a, d in streams]))
 
 
@@ -90,7 +97,7 @@ def measured_speed(blocks: Blocks, plan: policy.Plan) -> tuple[Speed, dict[str, 
     }  # fmt: skip
     if len(clean) < plan.timing.blocks:
         return Speed(contaminated=True), facts
-    wall, arms, numbers = _runs(clean, _mean_log("wall_s"))
+    wall, arms, numbers = _runs(clean, _log_wall(clean))
     found = speed.speedup(wall, arms, numbers, plan.share)
     audio, _, _ = _runs(clean, _mean_log("audio_s"))
     by_arm = [float(np.mean([v for v, a in zip(audio, arms, strict=True) if a == arm])) for arm in (0, 1)]

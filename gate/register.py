@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gate import controls, draws, history, planning, policy, site_policy, voices
+from gate import comparable, controls, draws, history, planning, policy, site_policy, voices
 from gate.models import Corpus, Lever
 from gate.sentences import Text, list_digest, sentence_digest, spoken
 from gate.specfile import plain
@@ -132,12 +132,7 @@ def check(mapping: dict[str, Any]) -> Checked:
     parent = _parent(spec)
     candidate = _candidate(spec, parent)
     for which, configuration in (("parent", parent), ("candidate", candidate)):
-        if "seed" in configuration.sampling.extra:
-            raise Refused(
-                "fixed_seed",
-                f"{which}.sampling.extra.seed is one seed for all sentences: leave it out, every sentence gets its own, the same for both.",
-                f"{which}.sampling.extra.seed",
-            )
+        comparable.seeds(configuration, which)
         voices.check(configuration, which)
     changes = schema.difference(candidate, parent)
     if not changes:
@@ -153,7 +148,8 @@ def check(mapping: dict[str, Any]) -> Checked:
         plan = plan.model_copy(update={"looks": [1.0]})
     policy.check_reach(plan, drawn)
     _check_controls(plan, spec, len(texts) - drawn)
-    _check_streams(plan, parent, candidate)
+    comparable.streams(plan, parent, candidate)
+    comparable.batches(parent, candidate, drawn)
     touched = schema.sections(changes)
     warnings = []
     if drawn < plan.floor.sentences or drawn * plan.replicates < plan.floor.clips:
@@ -178,18 +174,6 @@ def _check_controls(plan: policy.Plan, spec: Spec, left: int) -> None:
             f"plan.listening.assay is on, but there are no control sentences in {spec.sentences.language!r} and the draw leaves {left} of "
             "its corpus: draw fewer, or set assay to false (the verdict is then at best provisional).",
             "plan.listening.assay",
-        )
-
-
-def _check_streams(plan: policy.Plan, parent: schema.Configuration, candidate: schema.Configuration) -> None:
-    """A first sound is only waited for in a stream; without one, all of the sentence is."""
-    if plan.benefit in ("first_audio", "streaming") and not (parent.streaming and candidate.streaming):
-        whole = "parent" if not parent.streaming else "candidate"
-        raise Refused(
-            "benefit_needs_streams",
-            f"plan.benefit is {plan.benefit!r}, but the {whole} has no streaming section and speaks only when it is done: "
-            "add one to both, or choose another benefit.",
-            "plan.benefit",
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gate import policy
 from gate.models import Lever
+from synth.batches import whole_batches
 from synth.models import Configuration, Leased, TimedBlock, seed_of
 
 #: So many void blocks, and nothing can be said.
@@ -35,9 +36,10 @@ class Blocks:
     def _ask(self, number: int) -> bool:
         """Asks for a block; False when another process has asked for it already."""
         draw, body = self.lever.draw, self.lever.plan.body
+        count = whole_batches(policy.of(body).timing.sentences, batch_sizes(self.first, self.second))
         sentences = [
             {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(draw.key, s.digest, 0)}
-            for s in draw.sentences()[: policy.of(body).timing.sentences]
+            for s in draw.sentences()[:count]
         ]
         _, made = TimedBlock.objects.get_or_create(
             first=self.first, second=self.second, draw_key=self.key, number=number,
@@ -62,6 +64,11 @@ class Blocks:
         void = [b for b in found if b not in undisturbed(found)]
         programs = sorted({name for b in void[-1:] for seen in b.contended.values() for name in seen})
         return (", ".join(programs) or "it could not be finished") if self._ask(len(found)) else ""
+
+
+def batch_sizes(*configurations: Configuration) -> list[int]:
+    """How many sentences each of them that batches speaks at once."""
+    return [c.body["batching"]["size"] for c in configurations if c.body.get("batching")]
 
 
 def against_parent(lever: Lever) -> Blocks:

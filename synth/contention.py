@@ -10,10 +10,14 @@ from typing import Any
 
 import psutil
 
+from synth.engine.protocol import YARDSTICK
+
 LIMIT_PERCENT = 40.0  # of one core
 INTERVAL_S = 1.0
 #: The same work may take this much longer in one pass than in the quickest of its block, before or after; drift is slower than that.
 SLOWER = 1.25
+#: A pass during which this much more memory lay on disk was not about the model.
+SWAPPED = 64 << 20
 #: What it is called where a program would be named.
 SENTINEL = "something no program shows"
 
@@ -82,13 +86,25 @@ class Watch(threading.Thread):
         return {name: entry for name, entry in self.seen.items() if entry["samples"] >= 2}
 
 
-def stamp_slow(passes: list[dict[str, Any]]) -> None:
-    """Marks passes of one block during which work that no lever touches took much longer: a neighbour on the GPU, a throttled machine."""
-    readings = [p["figures"]["sentinel_s"] for p in passes if "sentinel_s" in p["figures"]]
-    if not readings:
-        return
-    quickest = min(min(pair) for pair in readings)
+def stamp_slow(passes: list[dict[str, Any]], same_process: bool = True) -> None:
+    """Marks passes of one block during which work that no lever touches took much longer: a neighbour on the GPU, a throttled machine.
+
+    The yardstick is the same work in both systems, unless their processes are set up differently (not `same_process`). Of a component
+    nobody knows whether the lever sped it up: each system's is compared with its own in the other pass. Swapping is marked, too.
+    """
+    everyone, alone = [[0, 1, 2, 3]], [[0, 3], [1, 2]]
+    for name in sorted({name for p in passes for name in p["figures"].get("sentinel_s", {})}):
+        for places in everyone if name == YARDSTICK and same_process else alone:
+            _stamp([p for p in passes if p["place"] in places and name in p["figures"].get("sentinel_s", {})], name)
     for one in passes:
-        slowest = max(one["figures"].get("sentinel_s", [0.0]))
+        if one["figures"].get("swap_bytes", 0) > SWAPPED:
+            one["contended"] = one["contended"] | {"memory swapped to disk": {"mb": one["figures"]["swap_bytes"] >> 20}}
+
+
+def _stamp(passes: list[dict[str, Any]], name: str) -> None:
+    quickest = min((min(p["figures"]["sentinel_s"][name]) for p in passes), default=0.0)
+    for one in passes:
+        slowest = max(one["figures"]["sentinel_s"][name])
         if slowest > SLOWER * quickest:
-            one["contended"] = one["contended"] | {SENTINEL: {"slower": round(slowest / quickest, 2)}}
+            what = SENTINEL if name == YARDSTICK else f"{SENTINEL} (the {name} alone)"
+            one["contended"] = one["contended"] | {what: {"slower": round(slowest / quickest, 2)}}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
-from django.db import IntegrityError, models, transaction
+from django.db import models
 from django.utils import timezone
 
 from synth import configuration as schema
@@ -161,20 +160,6 @@ class Render(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["draw_key", "configuration", "sentence", "replicate", "repetition"], name="one_render_of_each")
         ]
-
-    @classmethod
-    def want(cls, identity: dict[str, Any], seed: int, place: int, device_class: str) -> None:
-        """A render of a group of its own, unless somebody asked for it already, or does at this moment."""
-        if cls.objects.filter(**identity).exists():
-            return
-        try:
-            with transaction.atomic():
-                group = RenderGroup.objects.create(
-                    configuration=identity["configuration"], draw_key=identity["draw_key"], place=place, device_class=device_class
-                )
-                cls.objects.create(group=group, seed=seed, **identity)
-        except IntegrityError:
-            return
 
 
 class TimedBlock(Leased):

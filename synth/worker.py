@@ -10,11 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from synth import contention, desk, roofline
+from synth import contention, desk, roofline, telemetry, timed
 from synth.engine.protocol import voice_file
 from synth.engine.supervise import Child, ChildFailed, ChildRefused
 from synth.heart import Heart
@@ -185,8 +185,7 @@ class Bench:
         if child is None or not child.alive() or child.digest != unit["digest"]:
             child = self._fresh(unit["configuration"], unit["digest"], unit.get("made_of"))
         results = []
-        for order in unit["clips"]:
-            clip = child.clip(order | {"out": str(self.scratch)})
+        for clip in self._spoken(child, unit):
             if clip["outcome"] == "made":
                 try:
                     self.desk.upload(unit, clip["file_sha256"], Path(clip["file"]).read_bytes())
@@ -200,42 +199,29 @@ class Bench:
             )  # fmt: skip
         return {"clips": results}
 
+    def _spoken(self, child: Child, unit: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The clips of a unit: of one call where the configuration batches, else one after the other."""
+        if unit["configuration"].get("batching"):
+            first = unit["clips"][0]
+            rows = [{"id": clip["id"], "text": clip["text"]} for clip in unit["clips"]]
+            order = {"rows": rows, "language": first["language"], "seed": first["seed"], "out": str(self.scratch)}
+            yield from child.batch(order)["clips"]
+        else:
+            for order in unit["clips"]:
+                yield child.clip(order | {"out": str(self.scratch)})
+
     def _block(self, unit: dict[str, Any]) -> dict[str, Any]:
         """A-B-B-A: four passes, each a fresh process; the longest sentence warms it up and is not counted there."""
         passes = []
         self._end_child()
         for place, arm in enumerate((0, 1, 1, 0)):
             configuration = unit["configurations"][arm]
+            around = telemetry.neighbours()
             waited = contention.wait_until_quiet(self.idle_wait_s, lambda: not (self.heart and self.heart.lost))
             child = self._fresh(configuration, unit["digests"][arm], (unit.get("made_of") or [None, None])[arm])
-            warm = max(unit["sentences"], key=lambda s: len(s["text"]))
-            begin = time.perf_counter()
-            for _ in range(max(1, configuration.get("warmup_clips", 1))):
-                self._timed(child, warm)
-            warmup_s = time.perf_counter() - begin
-            watch = contention.Watch(child.process.pid)
-            watch.start()
-            before = child.sentinel()
-            clips = [self._timed(child, sentence) for sentence in unit["sentences"]]
-            after = child.sentinel()
-            seen = watch.end()
-            figures = {"waited_s": round(waited, 1), "warmup_s": warmup_s, "load_s": child.report["notes"].get("load_s")}
-            if before and after:
-                figures["sentinel_s"] = [before, after]
-            passes.append({"place": place, "clips": clips, "figures": figures, "contended": seen})
+            done = timed.run(child, configuration, unit["sentences"], self.scratch)
+            done["figures"] |= {"waited_s": round(waited, 1), "neighbours": around}
+            passes.append({"place": place, **done})
             self._end_child()
-        runtimes = [c.get("runtime", {}) for c in unit["configurations"]]
-        # Settings of the process change what the yardstick takes: then each system is compared with itself alone.
-        for arms in [(0, 1)] if runtimes[0] == runtimes[1] else [(0,), (1,)]:
-            contention.stamp_slow([p for p in passes if (p["place"] in (1, 2)) in arms])
+        contention.stamp_slow(passes, same_process=unit["configurations"][0].get("runtime") == unit["configurations"][1].get("runtime"))
         return {"passes": passes}
-
-    def _timed(self, child: Child, sentence: dict[str, Any]) -> dict[str, Any]:
-        clip = child.clip({"id": 0, "out": str(self.scratch)} | {k: sentence[k] for k in ("text", "language", "seed")})
-        if clip["outcome"] != "made":
-            raise ChildFailed(f"a timed clip failed: {clip['error']}")
-        return {
-            "sentence": sentence["sentence"], "wall_s": clip["figures"]["wall_s"], "audio_s": clip["figures"]["audio_s"],
-            "pcm_sha256": clip["pcm_sha256"],
-            **{name: clip["figures"].get(name) for name in ("tokens", "peak_memory_bytes", "first_audio_s", "arrivals_s", "durations_s")},
-        }  # fmt: skip

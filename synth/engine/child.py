@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402 - after the file descriptors are arranged
 import numpy.typing as npt  # noqa: E402
 
 from synth import pauses, pcm  # noqa: E402
-from synth.engine import protocol  # noqa: E402
+from synth.engine import protocol, together  # noqa: E402
 
 MOST_SEAMS = 2000
 
@@ -53,6 +53,47 @@ def hit_cap(engine: protocol.Engine, parts: list[protocol.Chunk]) -> bool:
     return cap is not None and max(spent.values()) >= cap
 
 
+def failed(order: dict[str, Any], outcome: str, error: str, **figures: float) -> dict[str, Any]:
+    return {"id": order["id"], "outcome": outcome, "error": error, "figures": figures}
+
+
+def clip_of(
+    engine: protocol.Engine, order: dict[str, Any], parts: list[protocol.Chunk], arrivals: list[float], wall: float, more: dict[str, Any]
+) -> dict[str, Any]:
+    """Outcome, figures and the FLAC's path of what was said. `arrivals`: when each part was there, `wall`: when all was; seconds."""
+    samples = np.concatenate([p.samples for p in parts]) if parts else np.zeros(0, np.float32)
+    if not len(samples):
+        return failed(order, "empty", "the model ended before it said anything", wall_s=wall)
+    rate = parts[0].sample_rate
+    figures = {
+        "wall_s": wall, "audio_s": len(samples) / rate,
+        "rtf_wall_over_audio": wall / (len(samples) / rate), "chunks": len(parts), **heard_first(samples, rate, arrivals[0]),
+        "arrivals_s": [round(a, 6) for a in arrivals[:MOST_SEAMS]], "durations_s": [len(p.samples) / rate for p in parts[:MOST_SEAMS]],
+        "tokens": sum(p.tokens for p in parts), "hit_cap": hit_cap(engine, parts),
+        "seams": seams(parts), "sample_rate": rate, "samples": len(samples),
+        "peak": float(np.nanmax(np.abs(samples))), **more,
+    }  # fmt: skip
+    try:
+        data = pcm.encode_flac(samples, rate)
+    except pcm.BadAudio as error:
+        return failed(order, "error", f"the model made no usable sound: {error}", wall_s=wall)
+    digest = hashlib.sha256(data).hexdigest()
+    target = Path(order["out"]) / f"{digest}.flac"
+    part = target.with_suffix(".part")
+    part.write_bytes(data)
+    part.replace(target)  # the whole file or none
+    return {
+        "id": order["id"], "outcome": "made", "error": "", "figures": figures, "file": str(target),
+        "file_sha256": digest, "pcm_sha256": pcm.pcm_sha256(samples, rate),
+    }  # fmt: skip
+
+
+def memory(engine: protocol.Engine) -> dict[str, Any]:
+    """The most memory this call held, and what is still held after it; bytes, from engines that know."""
+    asked = {name: getattr(engine, name, None) for name in ("peak_memory_bytes", "held_memory_bytes")}
+    return {name: ask() for name, ask in asked.items() if ask is not None}
+
+
 def speak(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, Any]:
     """One clip: outcome, figures and the FLAC's path. A clip that raises or is empty is a result, not the end of the run."""
     begin, cpu = time.perf_counter(), time.process_time()
@@ -65,36 +106,35 @@ def speak(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, Any]:
     except protocol.EngineRefused:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a model raises is this clip's outcome
-        return {"id": order["id"], "outcome": "error", "error": f"{type(error).__name__}: {error}"[:1000], "figures": {}}
-    wall = time.perf_counter() - begin
-    samples = np.concatenate([p.samples for p in parts]) if parts else np.zeros(0, np.float32)
-    if not len(samples):
-        return {"id": order["id"], "outcome": "empty", "error": "the model ended before it said anything", "figures": {"wall_s": wall}}
-    rate = parts[0].sample_rate
-    figures = {
-        "wall_s": wall, "cpu_s": time.process_time() - cpu, "audio_s": len(samples) / rate,
-        "rtf_wall_over_audio": wall / (len(samples) / rate), "chunks": len(parts), **heard_first(samples, rate, arrivals[0]),
-        "arrivals_s": [round(a, 6) for a in arrivals[:MOST_SEAMS]], "durations_s": [len(p.samples) / rate for p in parts[:MOST_SEAMS]],
-        "tokens": sum(p.tokens for p in parts), "hit_cap": hit_cap(engine, parts),
-        "seams": seams(parts), "sample_rate": rate, "samples": len(samples),
-        "peak": float(np.nanmax(np.abs(samples))),
-    }  # fmt: skip
-    peak_memory = getattr(engine, "peak_memory_bytes", None)
-    if peak_memory is not None:
-        figures["peak_memory_bytes"] = peak_memory()
+        return failed(order, "error", f"{type(error).__name__}: {error}"[:1000])
+    wall, cpu_s = time.perf_counter() - begin, time.process_time() - cpu
+    return clip_of(engine, order, parts, arrivals, wall, {"cpu_s": cpu_s} | memory(engine))
+
+
+def speak_together(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, Any]:
+    """Several clips in one call, {"clips", "figures"}. A clip's wall time is when its sound was there; a row without sound is empty."""
+    rows = [row | {"out": order["out"]} for row in order["rows"]]
+    begin, cpu = time.perf_counter(), time.process_time()
+    parts: list[list[protocol.Chunk]] = [[] for _ in rows]
+    arrivals: list[list[float]] = [[] for _ in rows]
     try:
-        data = pcm.encode_flac(samples, rate)
-    except pcm.BadAudio as error:
-        return {"id": order["id"], "outcome": "error", "error": f"the model made no usable sound: {error}", "figures": {"wall_s": wall}}
-    digest = hashlib.sha256(data).hexdigest()
-    target = Path(order["out"]) / f"{digest}.flac"
-    part = target.with_suffix(".part")
-    part.write_bytes(data)
-    part.replace(target)  # the whole file or none
-    return {
-        "id": order["id"], "outcome": "made", "error": "", "figures": figures, "file": str(target),
-        "file_sha256": digest, "pcm_sha256": pcm.pcm_sha256(samples, rate),
+        for chunk in engine.generate_batch([row["text"] for row in rows], order["language"], order["seed"]):
+            arrivals[chunk.row].append(time.perf_counter() - begin)
+            parts[chunk.row].append(chunk)
+    except protocol.EngineRefused:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a model raises is the outcome of all that were spoken together
+        return {"clips": [failed(row, "error", f"{type(error).__name__}: {error}"[:1000]) for row in rows], "figures": {}}
+    wall = time.perf_counter() - begin
+    tokens = [sum(p.tokens for p in said) for said in parts]
+    figures = {
+        "wall_s": wall, "cpu_s": time.process_time() - cpu, "rows": len(rows), "steps": max(tokens),
+        "useful_share": together.useful_share(tokens), **memory(engine),
     }  # fmt: skip
+    clips = []
+    for row, said, at in zip(rows, parts, arrivals, strict=True):
+        clips.append(clip_of(engine, row, said, at, at[-1] if at else wall, {"together": figures}))
+    return {"clips": clips, "figures": figures}
 
 
 def orders(source: IO[str]):
@@ -130,10 +170,11 @@ def main() -> None:
                 emit("ready", report=vars(engine.report))
             elif order["op"] == "tensors":
                 emit("tensors", tensors=getattr(engine, "tensors", dict)())
-            elif order["op"] == "sentinel":
-                emit("sentinel", seconds=getattr(engine, "sentinel", lambda: None)())
+            elif order["op"] == "sentinels":
+                emit("sentinels", seconds=getattr(engine, "sentinels", dict)())
             elif engine is not None:
-                emit("clip", **speak(engine, order))
+                event = order["op"]
+                emit(event, **(speak_together if event == "batch" else speak)(engine, order))
         except protocol.EngineRefused as error:
             emit("refused", error=str(error))
     PROTOCOL.flush()

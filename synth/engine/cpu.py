@@ -1,4 +1,4 @@
-"""Kokoro at a useful speed on a Linux CPU. Start Python with MKL preloaded; never active on a Metal device.
+"""Kokoro, and other models' codecs, at a useful speed on a Linux CPU. Start Python with MKL preloaded; never active on a Metal device.
 
 MLX's CPU back end is slow on dilated and transposed convolutions (naive loops), on element-wise operations between
 arrays of different layout (18 ms against 1 ms), on powers and on sines. The stock modules keep audio channels-first
@@ -16,6 +16,17 @@ def conv1d(x, w, padding, dilation, **_):  # stride 1, one group: one accumulati
     for tap in range(1, w.shape[1]):
         y = mx.addmm(y, x[:, tap * dilation : tap * dilation + frames], w[:, tap].T)
     return y
+
+
+def dilated(stock):
+    """MLX computes a dilated convolution in loops: forty times the time of the matrix products."""
+
+    def call(x, w, stride=1, padding=0, dilation=1, groups=1, **options):
+        if dilation == 1 or stride != 1 or groups != 1:
+            return stock(x, w, stride, padding, dilation, groups, **options)
+        return conv1d(x, w, padding, dilation)
+
+    return call
 
 
 def conv_transpose1d(stock):
@@ -77,6 +88,7 @@ def install():
     stock = mx.conv_transpose1d
     mx.conv_transpose1d = conv_transpose1d(stock)
     mx.conv_transpose1d.__wrapped__ = stock
+    mx.conv1d = dilated(mx.conv1d)
     net.AdaINResBlock1.__call__ = residual_block
     net.ConvWeighted.normalised_weight, net.ConvWeighted.__call__ = normalised_weight, weighted_conv
     net.leaky_relu = lambda x, negative_slope=0.01: mx.maximum(x, x * negative_slope)

@@ -6,9 +6,8 @@ import hashlib
 import inspect
 import os
 import platform
-import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 
-from synth.engine import kokoro, traffic
+from synth.engine import kokoro, sentinels, together, traffic
 from synth.engine.levers import COMPILE, COMPILE_LAST, REGISTRY, Context, adapter, clone, quantise, sampling
 from synth.engine.protocol import Chunk, EngineRefused, Report, offline_hint, resolve, voice_file
 
@@ -27,8 +26,6 @@ LANGUAGE_NAMES = {
     "qwen3_tts": {"en": "english", "zh": "chinese", "ja": "japanese", "ko": "korean", "de": "german", "fr": "french",
                   "ru": "russian", "pt": "portuguese", "es": "spanish", "it": "italian"},
 }  # fmt: skip
-#: Sections this engine does not act on yet; accepting and ignoring them would be a lie.
-NOT_YET = ("batching",)
 #: What model types call a scale of classifier-free guidance.
 GUIDANCE = ("cfg_scale", "cfg_weight", "guidance_scale")
 
@@ -68,9 +65,6 @@ class MlxEngine:
     """See protocol.Engine. Everything happens on the thread that made it: MLX streams are thread-local."""
 
     def __init__(self, configuration: dict[str, Any], models: Path, modules: list[str]) -> None:
-        for section in NOT_YET:
-            if configuration.get(section):
-                raise EngineRefused(f"The section {section!r} is not supported by this version's mlx-audio engine: leave it out.")
         if configuration["model"].get("codec"):
             raise EngineRefused("A codec of its own (model.codec) is not supported by this version's mlx-audio engine: leave it out.")
         if platform.system() == "Linux":
@@ -91,6 +85,7 @@ class MlxEngine:
         for item in configuration.get("levers", []):
             self._code(item["lever"], {k: v for k, v in item.items() if k != "lever"}, REGISTRY, modules, "levers")
         self._arguments(configuration, models)
+        self._batching(configuration.get("batching"), modules)
         weights = traffic.of(self.context.model)
         if weights:
             self.report.notes["traffic"] = weights
@@ -194,24 +189,48 @@ class MlxEngine:
         self.language = voice.get("language")
         self.report.effects["generate"] = sorted(wanted)
 
+    def _batching(self, wanted: dict[str, Any] | None, modules: list[str]) -> None:
+        self.together = None
+        if not wanted:
+            return
+        self.together = together.speaker(self.context, wanted.get("engine", "stock"), modules)
+        self.together_accepts = together.accepts(self.together)
+        together.arguments(self.together_accepts, self.context.generate, wanted["size"])  # refused now, not at the first clip
+        self.report.effects["batching"] = wanted["size"]
+
     def generate(self, text: str, language: str, seed: int) -> Iterator[Chunk]:
+        if self.together:
+            return self.generate_batch([text], language, seed)
+        return self._spoken(self.context.model.generate, {"text": text} | self._call(language), seed)
+
+    def generate_batch(self, texts: list[str], language: str, seed: int) -> Iterator[Chunk]:
+        assert self.together is not None, "only a configuration with the section batching is asked for several at once"
+        arguments = together.arguments(self.together_accepts, self._call(language), len(texts))
+        return self._spoken(self.together, {"texts": texts} | arguments, seed)
+
+    def _call(self, language: str) -> dict[str, Any]:
+        """What generate() is called with besides the text."""
         arguments = dict(self.context.generate)
         if "lang_code" in self.accepted:
             spoken = self.language or language
             arguments["lang_code"] = LANGUAGE_NAMES.get(self.kind, {}).get(spoken, spoken)
             if self.kind == "kokoro":
                 kokoro.check_language(self.context.model, arguments["lang_code"], spoken)
+        return arguments
+
+    def _spoken(self, function: Callable[..., Any], arguments: dict[str, Any], seed: int) -> Iterator[Chunk]:
         mx.clear_cache()
         mx.reset_peak_memory()
         mx.random.seed(seed)
-        for result in self.context.model.generate(text=text, **arguments):
+        for result in function(**arguments):
             mx.eval(result.audio)  # a clock read on a lazy array times graph building
             samples = np.array(result.audio.astype(mx.float32)).reshape(-1)
             yield Chunk(
                 np.ascontiguousarray(samples, dtype=np.float32),
                 int(result.sample_rate),
                 int(result.token_count or 0),
-                int(result.segment_idx),
+                int(getattr(result, "segment_idx", 0)),
+                int(getattr(result, "sequence_idx", 0)),
             )
         mx.synchronize()
 
@@ -220,20 +239,12 @@ class MlxEngine:
         weights = dict(tree_flatten(self._parameters))
         return {name: f"{zlib.crc32(memoryview(value.view(mx.uint8))):08x}" for name, value in sorted(weights.items()) if value.size}
 
-    def sentinel(self) -> float:
-        """Median seconds of five products of matrices no lever touches: a neighbour on the GPU slows them, and no other clock shows it."""
-        side = 2048 if mx.metal.is_available() else 512
-        a, b = mx.full((side, side), 0.5), mx.full((side, side), 0.25)
-        mx.eval(a, b)
-        times = []
-        for _ in range(6):
-            begin = time.perf_counter()
-            c = a
-            for _ in range(16):
-                c = (c @ b) / side
-            mx.eval(c)
-            times.append(time.perf_counter() - begin)
-        return sorted(times[1:])[2]  # the first one may compile
+    def sentinels(self) -> dict[str, float]:
+        """See sentinels.read."""
+        return sentinels.read(self.context.model)
 
     def peak_memory_bytes(self) -> int:
         return mx.get_peak_memory()
+
+    def held_memory_bytes(self) -> int:
+        return mx.get_active_memory()

@@ -1,9 +1,10 @@
 """What an engine is, and how the synthesis child and its supervisor talk: one JSON object a line, both ways.
 
 To the child: {"op": "load", "configuration", "models", "modules"}, then any number of
-{"op": "clip", "id", "text", "language", "seed", "out"}, {"op": "tensors"} and {"op": "sentinel"}. The end of its input ends it.
-From the child, one answer to each: {"event": "ready", "report"}, {"event": "clip", ...}, {"event": "tensors", "tensors"},
-{"event": "sentinel", "seconds"} or {"event": "refused", "error"}.
+{"op": "clip", "id", "text", "language", "seed", "out"}, {"op": "batch", "rows": [{"id", "text"}], "language", "seed", "out"},
+{"op": "tensors"} and {"op": "sentinels"}. The end of its input ends it.
+From the child, one answer to each: {"event": "ready", "report"}, {"event": "clip", ...}, {"event": "batch", "clips", "figures"},
+{"event": "tensors", "tensors"}, {"event": "sentinels", "seconds"} or {"event": "refused", "error"}.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ if TYPE_CHECKING:  # the supervisor's side reads this module, too, and must not 
     import numpy.typing as npt
 
 
+#: The sentinel that is the same work whatever the model.
+YARDSTICK = "yardstick"
+
+
 class EngineRefused(Exception):
     """This configuration can't run here; the message is one sentence for the lever's page."""
 
@@ -30,12 +35,14 @@ class Chunk:
     """A piece of speech, fully computed: float32 mono samples, their rate in Hz, tokens spent on it.
 
     `segment`: which part of the text it belongs to, for models that generate part by part; the token cap holds for each.
+    `row`: which of the texts it belongs to, where several are spoken at once.
     """
 
     samples: npt.NDArray[np.float32]
     sample_rate: int
     tokens: int = 0
     segment: int = 0
+    row: int = 0
 
 
 @dataclass
@@ -57,6 +64,9 @@ class Engine(Protocol):
 
     def generate(self, text: str, language: str, seed: int) -> Iterator[Chunk]:
         """Speaks; every chunk is evaluated before it is yielded, so that a clock read after it is honest."""
+
+    def generate_batch(self, texts: list[str], language: str, seed: int) -> Iterator[Chunk]:
+        """Speaks all texts at once; only asked of a configuration with the section batching."""
 
 
 def voice_file(models: Path, reference: str) -> Path:

@@ -105,14 +105,18 @@ class Child:
     def clip(self, order: dict[str, Any], limit_s: float = CLIP_S) -> dict[str, Any]:
         return self._ask({"op": "clip", **order}, limit_s)
 
+    def batch(self, order: dict[str, Any]) -> dict[str, Any]:
+        """{"clips", "figures"} of several sentences spoken in one call."""
+        return self._ask({"op": "batch", **order}, CLIP_S * (1 + len(order["rows"]) / 8))
+
     def tensors(self, limit_s: float = CLIP_S) -> dict[str, str]:
         """Name -> checksum of every weight as it stands after loading; {} from an engine that has none to show."""
         found: dict[str, str] = self._ask({"op": "tensors"}, limit_s)["tensors"]
         return found
 
-    def sentinel(self, limit_s: float = CLIP_S) -> float | None:
-        """Seconds of work that is the same for every configuration; None from an engine that has none."""
-        found: float | None = self._ask({"op": "sentinel"}, limit_s)["seconds"]
+    def sentinels(self, limit_s: float = CLIP_S) -> dict[str, float]:
+        """Seconds of work that is not the model's speech: the yardstick, and parts of it alone; {} from an engine that has none."""
+        found: dict[str, float] = self._ask({"op": "sentinels"}, limit_s)["seconds"]
         return found
 
     def _ask(self, order: dict[str, Any], limit_s: float) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import mlx.core as mx
 
 from synth.engine.levers import Context
+from synth.engine.levers.sampling import replace
 from synth.engine.protocol import EngineRefused
 
 
@@ -32,10 +33,11 @@ class _Cache:
 class _Frame:
     """Stands in for the code predictor."""
 
-    def __init__(self, predictor: Any, sample: Any, groups: int) -> None:
-        self.predictor, self.sample, self.groups = predictor, sample, groups
+    def __init__(self, predictor: Any, groups: int) -> None:
+        self.predictor, self.groups = predictor, groups
+        self.sample: Any = None  # the sampler that drew this frame's first token, and how
         self.options: dict[str, Any] = {}
-        self.graphs: dict[tuple[tuple[str, Any], ...], Any] = {}
+        self.graphs: dict[tuple[Any, ...], Any] = {}
         self.tokens: Any = None
         self.step = 0
 
@@ -51,10 +53,11 @@ class _Frame:
     def __call__(self, inputs: Any, cache: Any = None, generation_step: int = 0, **ignored: Any) -> tuple[Any, Any, int]:
         if generation_step == 0:
             options = tuple(sorted(self.options.items()))
-            if options not in self.graphs:
+            key = (self.sample, options)
+            if key not in self.graphs:
                 state = mx.random.state  # drawn from and put back, so that the same seed gives the same tokens
-                self.graphs[options] = mx.compile(lambda x: self._passes(x, options), inputs=state, outputs=state)
-            self.tokens = self.graphs[options](inputs)
+                self.graphs[key] = mx.compile(lambda x: self._passes(x, options), inputs=state, outputs=state)
+            self.tokens = self.graphs[key](inputs)
         self.step = generation_step
         return self.tokens, cache, generation_step + 1
 
@@ -67,19 +70,22 @@ def compile_frame(context: Context) -> int:
     model = context.model
     talker = getattr(model, "talker", None)
     predictor = getattr(talker, "code_predictor", None)
-    if predictor is None or not hasattr(model, "_sample_token"):
+    if predictor is None:
         raise EngineRefused("This model has no code predictor to compile: leave code-predictor out of the section compile.")
-    stock = model._sample_token
     groups = model.config.talker_config.num_code_groups
-    frame = _Frame(predictor, stock, groups)
+    frame = _Frame(predictor, groups)
 
-    def sample(logits: Any, *args: Any, **options: Any) -> Any:
-        if frame.tokens is not None and logits is frame.tokens:
-            return logits[:, frame.step : frame.step + 1]
-        frame.options.update({name: options[name] for name in ("temperature", "top_k", "top_p") if name in options})
-        return stock(logits, *args, **options)
+    def handing_out(stock: Any) -> Any:
+        def sample(logits: Any, *args: Any, **options: Any) -> Any:
+            if frame.tokens is not None and logits is frame.tokens:
+                return logits[:, frame.step : frame.step + 1]
+            frame.sample = stock
+            frame.options.update({name: options[name] for name in ("temperature", "top_k", "top_p") if name in options})
+            return stock(logits, *args, **options)
 
-    object.__setattr__(model, "_sample_token", sample)
+        return sample
+
+    replace(model, "a compiled code predictor", handing_out)
     dict.pop(talker, "code_predictor", None)  # an MLX module keeps its children as items of a dict
     object.__setattr__(talker, "code_predictor", frame)
     return groups - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -9,25 +10,33 @@ import mlx.core as mx
 from synth.engine.levers import Context
 from synth.engine.protocol import EngineRefused
 
+#: Where models draw a token: for one sentence, and for several at once.
+SAMPLERS = ("_sample_token", "_sample_token_batch")
 
-def _stock(model: Any, what: str) -> Any:
-    stock = getattr(model, "_sample_token", None)
-    if stock is None:
+
+def replace(model: Any, what: str, made: Callable[[Any], Any]) -> None:
+    """Puts `made(stock)` in the place of each of the model's samplers. Raises EngineRefused where it has none."""
+    found = {name: getattr(model, name) for name in SAMPLERS if hasattr(model, name)}
+    if not found:
         raise EngineRefused(f"This model draws its tokens where nothing can reach it: {what} is not possible with it.")
-    return stock
+    for name, stock in found.items():
+        object.__setattr__(model, name, made(stock))
 
 
 def schedule(context: Context, start: float, floor: float, steps: int) -> int:
     """The first codebook's temperature falls from `start` to `floor` over `steps` frames and stays there. Returns the frames it falls."""
-    stock = _stock(context.model, "a temperature schedule")
 
-    def sample(logits: Any, *args: Any, **options: Any) -> Any:
-        if options.get("suppress_tokens"):  # only the talker's own call has them, once a frame
-            spoken = len(options.get("generated_tokens") or ())
-            options["temperature"] = temperature_at(spoken, start, floor, steps)
-        return stock(logits, *args, **options)
+    def falling(stock: Any) -> Any:
+        def sample(logits: Any, *args: Any, **options: Any) -> Any:
+            if options.get("suppress_tokens"):  # only the talker's own call has them, once a frame
+                # Sentences spoken together begin together: the longest so far tells the frame.
+                rows = options.get("generated_tokens_per_seq") or [options.get("generated_tokens") or ()]
+                options["temperature"] = temperature_at(max(len(row) for row in rows), start, floor, steps)
+            return stock(logits, *args, **options)
 
-    object.__setattr__(context.model, "_sample_token", sample)
+        return sample
+
+    replace(context.model, "a temperature schedule", falling)
     return steps
 
 
@@ -38,17 +47,20 @@ def temperature_at(frame: int, start: float, floor: float, steps: int) -> float:
 
 def compile_sampler(context: Context) -> int:
     """The sampler's arithmetic as one graph for each set of options. Calls with a history of tokens stay as they are. Returns 1."""
-    stock = _stock(context.model, "a compiled sampler")
-    graphs: dict[tuple[tuple[str, Any], ...], Any] = {}
 
-    def sample(logits: Any, *args: Any, **options: Any) -> Any:
-        if args or any(isinstance(value, list) for value in options.values()):
-            return stock(logits, *args, **options)
-        key = tuple(sorted(options.items()))
-        if key not in graphs:
-            state = mx.random.state
-            graphs[key] = mx.compile(lambda x: stock(x, **dict(key)), inputs=state, outputs=state)
-        return graphs[key](logits)
+    def compiled(stock: Any) -> Any:
+        graphs: dict[tuple[tuple[str, Any], ...], Any] = {}
 
-    object.__setattr__(context.model, "_sample_token", sample)
+        def sample(logits: Any, *args: Any, **options: Any) -> Any:
+            if args or any(isinstance(value, list) for value in options.values()):
+                return stock(logits, *args, **options)
+            key = tuple(sorted(options.items()))
+            if key not in graphs:
+                state = mx.random.state
+                graphs[key] = mx.compile(lambda x: stock(x, **dict(key)), inputs=state, outputs=state)
+            return graphs[key](logits)
+
+        return sample
+
+    replace(context.model, "a compiled sampler", compiled)
     return 1
