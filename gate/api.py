@@ -6,10 +6,10 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Body, NinjaAPI
+from ninja import Body, NinjaAPI, Schema
 from ninja.errors import ValidationError
 
-from gate import cumulative, register, standing, tokens
+from gate import cumulative, diagnoses, export, register, standing, tokens
 from gate.models import Lever
 from gate.reasons import explain
 from synth import queue
@@ -19,6 +19,13 @@ from synth.configuration import Refused
 
 api = NinjaAPI(title="Earwitness", version="1", docs_url=None, openapi_url="openapi.json")
 api.add_router("/desk", desk, auth=tokens.worker)
+
+
+class Look(Schema):
+    """`kind`: sweep, cadence, forced or components; `values`: sizes or intervals, with spaces between them."""
+
+    kind: str
+    values: str = ""
 
 
 @api.exception_handler(queue.Lost)
@@ -66,6 +73,19 @@ def root_speed(request: HttpRequest, slug: str):
     """Null when nobody asked; counts until the blocks are done; then the speed-up with its interval."""
     found = cumulative.facts(get_object_or_404(Lever, slug=slug))
     return found and found | {"root": found["root"].name}
+
+
+@api.get("/levers/{slug}/looks", auth=tokens.reader)
+def looks(request: HttpRequest, slug: str):
+    """The closer looks at a lever's systems, the newest first. None before its clips are unsealed."""
+    lever = get_object_or_404(Lever, slug=slug)
+    return [diagnoses.facts(one) for one in diagnoses.of(lever)] if lever.plan and export.clips_unsealed(lever) else []
+
+
+@api.post("/levers/{slug}/looks", auth=tokens.engineer)
+def look(request: HttpRequest, slug: str, body: Look):
+    """Has a worker take a closer look; what it finds comes with GET."""
+    return diagnoses.facts(diagnoses.ask(get_object_or_404(Lever, slug=slug), body.kind, body.values))
 
 
 @api.post("/levers", auth=tokens.engineer)

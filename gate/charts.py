@@ -64,3 +64,58 @@ def interval(fact: dict[str, Any]) -> SafeString:
         fact["state"], WIDTH, HEIGHT, text, f"{x(neutral, 0):.1f}", f"{x(neutral, 0):.1f}", SafeString(lines),
         f"{low:.1f}", f"{high:.1f}", f"{estimate:.1f}",
     )  # fmt: skip
+
+
+CELL_W, CELL_H, LABEL_W = 58, 30, 96
+
+
+def heat(cadences: list[dict[str, Any]]) -> SafeString:
+    """Intervals down, pre-rolls across; the more streams starve, the darker. The smallest pre-roll that never starves is framed."""
+    prerolls = [cell["preroll_s"] for cell in cadences[0]["cells"]]
+    parts = [
+        f'<text class="axis" x="{LABEL_W + k * CELL_W + CELL_W / 2}" y="16" text-anchor="middle">{preroll:g} s</text>'
+        for k, preroll in enumerate(prerolls)
+    ]
+    for r, row in enumerate(cadences):
+        y = 24 + r * CELL_H
+        parts.append(f'<text class="axis" x="{LABEL_W - 10}" y="{y + 20}" text-anchor="end">{row["interval_s"]:g} s</text>')
+        good = next((k for k, cell in enumerate(row["cells"]) if cell["starving"] == 0), None)
+        for k, cell in enumerate(row["cells"]):
+            x = LABEL_W + k * CELL_W
+            kind = "cell good" if k == good else "cell"
+            parts.append(f'<rect class="{kind}" x="{x + 1}" y="{y + 1}" width="{CELL_W - 2}" height="{CELL_H - 2}" rx="3"/>')
+            parts.append(
+                f'<rect class="hot" x="{x + 1}" y="{y + 1}" width="{CELL_W - 2}" height="{CELL_H - 2}" rx="3" '
+                f'fill-opacity="{0.75 * cell["starving"]:.2f}"/>'
+            )
+            parts.append(f'<text x="{x + CELL_W / 2}" y="{y + 20}" text-anchor="middle">{round(100 * cell["starving"])} %</text>')
+    width, height = LABEL_W + len(prerolls) * CELL_W, 26 + len(cadences) * CELL_H
+    return format_html(
+        '<svg class="heat" width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="Share of streams that starve">{}</svg>',
+        width, height, width, height, SafeString("".join(parts)),
+    )  # fmt: skip
+
+
+def histogram(edge: dict[str, Any]) -> SafeString:
+    """Both arms' counts side by side on shared bins, with a line where the end of speech becomes the likeliest."""
+    counts, low, width = edge["counts"], edge["low"], edge["width"]
+    most = max(max(c) for c in counts.values()) or 1
+    step, tall = WIDTH / len(counts["parent"]), 90
+    bars = []
+    for k in range(len(counts["parent"])):
+        for j, arm in enumerate(("parent", "candidate")):
+            height = tall * counts[arm][k] / most
+            bars.append(
+                f'<rect class="{arm}" x="{k * step + 2 + j * (step / 2 - 2):.1f}" y="{4 + tall - height:.1f}" '
+                f'width="{step / 2 - 3:.1f}" height="{height:.1f}"/>'
+            )
+    zero = (0 - low) / width * step
+    if 0 <= zero <= WIDTH:
+        bars.append(f'<line class="margin" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{tall + 4}"/>')
+    high = low + width * len(counts["parent"])
+    label = f"Margins from {low:.1f} to {high:.1f}; parent {counts['parent']}, candidate {counts['candidate']}"
+    return format_html(
+        '<svg class="histogram" width="{}" height="112" viewBox="0 0 {} 112" role="img" aria-label="{}">{}'
+        '<text class="axis" x="0" y="108">{}</text><text class="axis" x="{}" y="108" text-anchor="end">{}</text></svg>',
+        WIDTH, WIDTH, label, SafeString("".join(bars)), f"{low:.1f}", WIDTH, f"{high:.1f}",
+    )  # fmt: skip

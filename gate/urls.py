@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from gate import views, views_actions, views_ledger, views_panels, views_planning, views_voices
+from gate import views, views_actions, views_diagnoses, views_ledger, views_panels, views_planning, views_voices
 
 urlpatterns = [
     path("", views.levers, name="levers"),
@@ -14,6 +14,7 @@ urlpatterns = [
     path("levers/<slug:slug>/check-again", views_actions.check_again, name="check_again"),
     path("levers/<slug:slug>/variant", views_actions.link_variant, name="link_variant"),
     path("levers/<slug:slug>/time-root", views_actions.time_root, name="time_root"),
+    path("levers/<slug:slug>/looks", views_diagnoses.page, name="diagnoses"),
     path("levers/<slug:slug>/clips.csv", views.clips_csv, name="clips_csv"),
     path("levers/<slug:slug>/votes.csv", views.votes_csv, name="votes_csv"),
     path("levers/<slug:slug>/plan.json", views.plan_json, name="plan_json"),

@@ -15,13 +15,14 @@ from django.utils import timezone
 from ninja import Router, Schema
 
 from synth import clips, pcm, queue, voices
-from synth.models import Clip, Configuration, Leased, Pass, Preflight, Render, RenderGroup, TimedBlock, Worker
+from synth.models import UNITS, Clip, Configuration, Leased, Pass, Preflight, Render, RenderGroup, Worker
 from synth.signals import render_settled
 
 router = Router()
-KINDS: dict[str, type[Leased]] = {"preflight": Preflight, "render": RenderGroup, "block": TimedBlock}
 #: What a worker is doing, for the page; not with which arm.
-DOING = {"preflight": "trying a configuration", "render": "rendering", "block": "timing"}
+DOING = {"preflight": "trying a configuration", "render": "rendering", "block": "timing", "diagnosis": "taking a closer look"}
+#: Units about two systems, or one of them alone.
+PAIRS = ("block", "diagnosis")
 SILENT = timedelta(minutes=10)
 MAX_UPLOAD = 200 * 2**20
 
@@ -128,14 +129,15 @@ def _made_of(configuration: Configuration) -> dict[str, str]:
 
 def as_unit(kind: str, unit: Any) -> dict[str, Any]:
     common = {"kind": kind, "lease": str(unit.lease), "attempt": unit.attempts}
-    if kind == "block":
-        return common | {
-            "configurations": [unit.first.body, unit.second.body],
-            "digests": [unit.first.digest, unit.second.digest],
-            "made_of": [_made_of(unit.first), _made_of(unit.second)],
+    if kind in PAIRS:
+        systems = [c for c in (unit.first, unit.second) if c is not None]
+        common |= {
+            "configurations": [c.body for c in systems],
+            "digests": [c.digest for c in systems],
+            "made_of": [_made_of(c) for c in systems],
             "sentences": unit.sentences,
-            "number": unit.number,
         }
+        return common | ({"number": unit.number} if kind == "block" else {"what": unit.kind, "asked": unit.asked})
     common |= {"configuration": unit.configuration.body, "digest": unit.configuration.digest}
     if kind == "preflight":
         common["language"] = unit.language
@@ -153,15 +155,17 @@ def claim(request: HttpRequest, body: Ask):
     """One unit of work, or 204 when there is none for this worker."""
     worker, now = me(request), timezone.now()
     Worker.objects.filter(pk=worker.pk).update(last_seen=now, loaded=body.loaded)
-    if body.kind not in KINDS:
-        return problem(request, 400, "unknown_kind", f"kind is {body.kind!r}: ask for one of {', '.join(KINDS)}.")
+    if body.kind not in UNITS:
+        return problem(request, 400, "unknown_kind", f"kind is {body.kind!r}: ask for one of {', '.join(UNITS)}.")
     if body.kind == "render":
         rows = renders_for(worker, body.loaded)
-    elif body.kind == "block":
-        able = TimedBlock.objects.exclude(first__digest__in=list(worker.refuses)).exclude(second__digest__in=list(worker.refuses))
-        rows = able.filter(Q(device_class="") | Q(device_class=worker.device_class)).order_by("draw_key", "number")
     else:
-        rows = Preflight.objects.filter(Q(device_class="") | Q(device_class=worker.device_class)).order_by("pk")
+        rows = UNITS[body.kind].objects.filter(Q(device_class="") | Q(device_class=worker.device_class)).order_by("pk")
+        if body.kind in PAIRS:
+            refused = list(worker.refuses)
+            rows = rows.exclude(first__digest__in=refused).exclude(second__isnull=False, second__digest__in=refused)
+        if body.kind == "block":
+            rows = rows.order_by("draw_key", "number")
     unit = queue.claim(rows, now, worker=worker)
     if unit is None:
         return HttpResponse(status=204)
@@ -171,7 +175,7 @@ def claim(request: HttpRequest, body: Ask):
 
 def mine(request: HttpRequest, kind: str, lease: uuid.UUID) -> type[Leased]:
     """The model of this kind, when the lease belongs to the asking worker; else Lost."""
-    model = KINDS.get(kind)
+    model = UNITS.get(kind)
     if model is None or not model.objects.filter(lease=lease, worker__name=request.auth.name).exists():  # type: ignore[attr-defined]
         raise queue.Lost
     return model
@@ -245,6 +249,9 @@ def finish(request: HttpRequest, kind: str, lease: uuid.UUID, body: Finished):
         elif kind == "render":
             for result in body.clips:
                 store_render(result, unit)
+        elif kind == "diagnosis":
+            unit.report = body.report | {"device_class": unit.worker.device_class, "worker": unit.worker.name}
+            unit.save(update_fields=["report"])
         else:
             for part in body.passes:
                 configuration = unit.first if part.place in (0, 3) else unit.second
@@ -272,10 +279,10 @@ def fail(request: HttpRequest, kind: str, lease: uuid.UUID, body: Failure):
 
 @router.post("/units/{kind}/{lease}/refuse")
 def refuse(request: HttpRequest, kind: str, lease: uuid.UUID, body: Failure):
-    """This worker can't run the configuration: a preflight ends with the cause, anything else waits for another worker."""
+    """This worker can't run the configuration: a preflight or a closer look ends with the cause, anything else waits for another worker."""
     model, worker = mine(request, kind, lease), me(request)
     with transaction.atomic():
-        if kind == "preflight":
+        if kind in ("preflight", "diagnosis"):
             unit: Any = queue.fail(model, lease, timezone.now(), body.error, final=True)
         else:
             unit = queue.give_back(model, lease, body.error)

@@ -15,10 +15,10 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from synth import queue, tasks
-from synth.models import Preflight, RenderGroup, TimedBlock
+from synth.models import UNITS
 
 log = logging.getLogger("earwitness.bell")
-TASKS: dict[type, Task] = {Preflight: tasks.preflight_one, RenderGroup: tasks.render_one, TimedBlock: tasks.time_one}
+TASKS: dict[type, Task] = {model: tasks.ONE[kind] for kind, model in UNITS.items()}
 
 
 #: Messages leave on a thread of their own: a broker that is down makes its client try for seconds, and no request may wait for it.

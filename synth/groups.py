@@ -29,18 +29,22 @@ class Wanted:
 def ask(configuration: Configuration, draw_key: str, wanted: Sequence[Wanted], device_class: str) -> None:
     """Has everything rendered that nobody asked for before. Two that ask at once ask for each render once."""
     batching = configuration.body.get("batching")
+    while missing := _missing(configuration, draw_key, wanted):
+        # Replicates of a sentence are never spoken in one call.
+        for layer in sorted({(w.replicate, w.repetition) for w in missing}):
+            alike = [w for w in missing if (w.replicate, w.repetition) == layer]
+            for together in in_batches(alike, batching, lambda w: w.sentence.text):
+                _create(configuration, draw_key, together, device_class)
+
+
+def _missing(configuration: Configuration, draw_key: str, wanted: Sequence[Wanted]) -> list[Wanted]:
     mine = Render.objects.filter(draw_key=draw_key, configuration=configuration)
     there = set(mine.values_list("sentence_id", "replicate", "repetition"))
-    missing = [w for w in wanted if w.identity not in there]
-    # Replicates of a sentence are never spoken in one call.
-    for layer in sorted({(w.replicate, w.repetition) for w in missing}):
-        alike = [w for w in missing if (w.replicate, w.repetition) == layer]
-        for together in in_batches(alike, batching, lambda w: w.sentence.text):
-            _create(configuration, draw_key, together, device_class)
+    return [w for w in wanted if w.identity not in there]
 
 
 def _create(configuration: Configuration, draw_key: str, together: Sequence[Wanted], device_class: str) -> None:
-    """One group. What another process asked for in the meantime is left to it, whole: a group is spoken as it was frozen."""
+    """One group, whole or not at all: where another process asked for one of it a moment ago, the rest is grouped anew."""
     try:
         with transaction.atomic():
             group = RenderGroup.objects.create(

@@ -191,6 +191,31 @@ class Pass(models.Model):
         constraints = [models.UniqueConstraint(fields=["block", "place"], name="one_pass_per_place")]
 
 
+class Diagnosis(Leased):
+    """A closer look at one system or two, asked for by an engineer: shown, and never read by a verdict."""
+
+    class Kind(models.TextChoices):
+        SWEEP = "sweep", "batch sizes"
+        CADENCE = "cadence", "streaming cadence and pre-roll"
+        FORCED = "forced", "teacher-forced comparison"
+        COMPONENTS = "components", "times of components"
+
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    first = models.ForeignKey(Configuration, on_delete=models.PROTECT, related_name="+")
+    second = models.ForeignKey(Configuration, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    draw_key = models.CharField(max_length=64)
+    asked = models.JSONField(default=dict, help_text="sizes of batches, or intervals in seconds.")
+    sentences = models.JSONField(help_text="[{sentence, text, language, seed}]")
+    device_class = models.CharField(max_length=120, blank=True)
+    worker = models.ForeignKey(Worker, null=True, blank=True, on_delete=models.SET_NULL)
+    report = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now)
+
+
+#: What is leased to workers, by the name it has on the wire.
+UNITS: dict[str, type[Leased]] = {"preflight": Preflight, "render": RenderGroup, "block": TimedBlock, "diagnosis": Diagnosis}
+
+
 def seed_of(draw_key: str, sentence: str, replicate: int, salt: str = "") -> int:
     """31-bit seed, the same for both arms and never one constant for all sentences (statistics.md 1.4)."""
     return int.from_bytes(hashlib.sha256(f"{draw_key}:{sentence}:{replicate}{salt}".encode()).digest()[:4], "big") >> 1

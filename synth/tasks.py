@@ -46,3 +46,12 @@ def render_one() -> None:
 @app.task(expires=MESSAGE_S)
 def time_one() -> None:
     _one("block")
+
+
+@app.task(expires=MESSAGE_S)
+def diagnose_one() -> None:
+    _one("diagnosis")
+
+
+#: The task for each kind of unit.
+ONE = {"preflight": preflight_one, "render": render_one, "block": time_one, "diagnosis": diagnose_one}

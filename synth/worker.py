@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from synth import contention, desk, roofline, telemetry, timed
+from synth import contention, desk, diagnoses, roofline, telemetry, timed
 from synth.engine.protocol import voice_file
 from synth.engine.supervise import Child, ChildFailed, ChildRefused
 from synth.heart import Heart
@@ -105,16 +105,16 @@ class Bench:
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.scratch.mkdir(parents=True, exist_ok=True)
 
-    def _fresh(self, configuration: dict[str, Any], digest: str, made_of: dict[str, str] | None = None) -> Child:
+    def fresh(self, configuration: dict[str, Any], digest: str, made_of: dict[str, str] | None = None) -> Child:
         """A new child. `made_of`: digests of weights, adapter and code this configuration was first tried with. Raises ChildRefused."""
-        self._end_child()
+        self.end_child()
         self._fetch_voice(configuration.get("voice", {}).get("reference"))
         self.child = Child(configuration, digest, self.models, self.modules)
         self.child.start()
         found = self.child.report["digests"]
         other = sorted(name for name, sha in (made_of or {}).items() if found.get(name) != sha)
         if other:
-            self._end_child()
+            self.end_child()
             raise ChildRefused(
                 f"What the configuration is made of is another thing on this worker: {', '.join(other)}. Bring the same files here."
             )
@@ -141,14 +141,14 @@ class Bench:
                 f"The recording of the cloned voice can't be kept in {place.parent} ({error.strerror}): make it writable."
             ) from error
 
-    def _end_child(self) -> None:
+    def end_child(self) -> None:
         if self.child:
             self.child.end()
             self.child = None
 
     def close(self) -> None:
         self._closed.set()
-        self._end_child()
+        self.end_child()
 
     def _keep(self) -> None:
         """Says that this worker is there while it has nothing to do, and ends a child nobody has used for a while."""
@@ -157,7 +157,7 @@ class Bench:
                 continue
             try:
                 if time.monotonic() - self._used > IDLE_CHILD_S:
-                    self._end_child()
+                    self.end_child()
                 self.desk.alive()
             except (desk.Unreachable, desk.Denied):
                 pass  # the next claim will say so
@@ -165,7 +165,7 @@ class Bench:
                 self._lock.release()
 
     def _preflight(self, unit: dict[str, Any]) -> dict[str, Any]:
-        child = self._fresh(unit["configuration"], unit["digest"])
+        child = self.fresh(unit["configuration"], unit["digest"])
         report = child.report | {"tensors": child.tensors()}
         if weights := report.get("notes", {}).get("traffic"):  # a prediction, on record before anything is timed
             report["roofline"] = roofline.predict(roofline.Traffic(**weights), device_class())
@@ -183,7 +183,7 @@ class Bench:
     def _render(self, unit: dict[str, Any]) -> dict[str, Any]:
         child = self.child
         if child is None or not child.alive() or child.digest != unit["digest"]:
-            child = self._fresh(unit["configuration"], unit["digest"], unit.get("made_of"))
+            child = self.fresh(unit["configuration"], unit["digest"], unit.get("made_of"))
         results = []
         for clip in self._spoken(child, unit):
             if clip["outcome"] == "made":
@@ -210,18 +210,22 @@ class Bench:
             for order in unit["clips"]:
                 yield child.clip(order | {"out": str(self.scratch)})
 
+    def _diagnosis(self, unit: dict[str, Any]) -> dict[str, Any]:
+        self.end_child()
+        return {"report": diagnoses.KINDS[unit["what"]](self, unit)}
+
     def _block(self, unit: dict[str, Any]) -> dict[str, Any]:
         """A-B-B-A: four passes, each a fresh process; the longest sentence warms it up and is not counted there."""
         passes = []
-        self._end_child()
+        self.end_child()
         for place, arm in enumerate((0, 1, 1, 0)):
             configuration = unit["configurations"][arm]
             around = telemetry.neighbours()
             waited = contention.wait_until_quiet(self.idle_wait_s, lambda: not (self.heart and self.heart.lost))
-            child = self._fresh(configuration, unit["digests"][arm], (unit.get("made_of") or [None, None])[arm])
+            child = self.fresh(configuration, unit["digests"][arm], (unit.get("made_of") or [None, None])[arm])
             done = timed.run(child, configuration, unit["sentences"], self.scratch)
             done["figures"] |= {"waited_s": round(waited, 1), "neighbours": around}
             passes.append({"place": place, **done})
-            self._end_child()
+            self.end_child()
         contention.stamp_slow(passes, same_process=unit["configurations"][0].get("runtime") == unit["configurations"][1].get("runtime"))
         return {"passes": passes}

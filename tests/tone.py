@@ -8,6 +8,7 @@ chunks (pieces the sound comes in) and chunk_s (seconds each takes).
 import os
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,16 @@ class Tone:
         if self.how.get("raise_on") and self.how["raise_on"] in text:
             raise ValueError("asked to fail")
         time.sleep(self.how.get("slow_s", 0))
+        yield from self.sound(text, seed)
+
+    def generate_batch(self, texts, language, seed):
+        """All texts in the time of one."""
+        time.sleep(self.how.get("slow_s", 0))
+        for row, text in enumerate(texts):
+            for part in self.sound(text, seed + row):
+                yield replace(part, row=row)
+
+    def sound(self, text, seed):
         if self.how.get("empty_on") and self.how["empty_on"] in text:
             return
         random = np.random.default_rng(seed if not self.how.get("noise") else None)

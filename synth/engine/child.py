@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402 - after the file descriptors are arranged
 import numpy.typing as npt  # noqa: E402
 
 from synth import pauses, pcm  # noqa: E402
-from synth.engine import protocol, together  # noqa: E402
+from synth.engine import near, protocol, together  # noqa: E402
 
 MOST_SEAMS = 2000
 
@@ -172,6 +172,12 @@ def main() -> None:
                 emit("tensors", tensors=getattr(engine, "tensors", dict)())
             elif order["op"] == "sentinels":
                 emit("sentinels", seconds=getattr(engine, "sentinels", dict)())
+            elif order["op"] == "near":
+                emit("near", found=near.compare(order))
+            elif order["op"] == "look" and engine is not None:
+                if not hasattr(engine, "look"):
+                    raise protocol.EngineRefused("This system's engine shows nothing of what goes on inside it.")
+                emit("look", found=engine.look(order))
             elif engine is not None:
                 event = order["op"]
                 emit(event, **(speak_together if event == "batch" else speak)(engine, order))

@@ -16,7 +16,7 @@ import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 
-from synth.engine import kokoro, sentinels, together, traffic
+from synth.engine import components, forced, kokoro, sentinels, together, traffic
 from synth.engine.levers import COMPILE, COMPILE_LAST, REGISTRY, Context, adapter, clone, quantise, sampling
 from synth.engine.protocol import Chunk, EngineRefused, Report, offline_hint, resolve, voice_file
 
@@ -238,6 +238,11 @@ class MlxEngine:
         """A checksum of every weight: levers that change the same ones are variants of one another, perhaps."""
         weights = dict(tree_flatten(self._parameters))
         return {name: f"{zlib.crc32(memoryview(value.view(mx.uint8))):08x}" for name, value in sorted(weights.items()) if value.size}
+
+    def look(self, order: dict[str, Any]) -> dict[str, Any]:
+        """A closer look that decides nothing: record and replay tokens, or time components."""
+        looks = {"record": forced.record, "replay": forced.replay, "components": components.measure}
+        return looks[order["what"]](self, order)
 
     def sentinels(self) -> dict[str, float]:
         """See sentinels.read."""

@@ -2,9 +2,10 @@
 
 To the child: {"op": "load", "configuration", "models", "modules"}, then any number of
 {"op": "clip", "id", "text", "language", "seed", "out"}, {"op": "batch", "rows": [{"id", "text"}], "language", "seed", "out"},
-{"op": "tensors"} and {"op": "sentinels"}. The end of its input ends it.
+{"op": "tensors"}, {"op": "sentinels"}, {"op": "near", "streamed", "whole", "seams"} and {"op": "look", "what", ...}, a closer look.
+The end of its input ends it.
 From the child, one answer to each: {"event": "ready", "report"}, {"event": "clip", ...}, {"event": "batch", "clips", "figures"},
-{"event": "tensors", "tensors"}, {"event": "sentinels", "seconds"} or {"event": "refused", "error"}.
+{"event": "tensors", "tensors"}, {"event": "sentinels", "seconds"}, {"event": "near" or "look", "found"} or {"event": "refused", "error"}.
 """
 
 from __future__ import annotations

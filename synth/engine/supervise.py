@@ -109,6 +109,16 @@ class Child:
         """{"clips", "figures"} of several sentences spoken in one call."""
         return self._ask({"op": "batch", **order}, CLIP_S * (1 + len(order["rows"]) / 8))
 
+    def look(self, what: str, **order: Any) -> dict[str, Any]:
+        """What a closer look found. Raises ChildRefused where this model has nothing to look at."""
+        found: dict[str, Any] = self._ask({"op": "look", "what": what, **order}, CLIP_S)["found"]
+        return found
+
+    def near(self, streamed: str, whole: str, seams: list[int]) -> dict[str, Any]:
+        """See engine.near.compare."""
+        found: dict[str, Any] = self._ask({"op": "near", "streamed": streamed, "whole": whole, "seams": seams}, CLIP_S)["found"]
+        return found
+
     def tensors(self, limit_s: float = CLIP_S) -> dict[str, str]:
         """Name -> checksum of every weight as it stands after loading; {} from an engine that has none to show."""
         found: dict[str, str] = self._ask({"op": "tensors"}, limit_s)["tensors"]

@@ -28,6 +28,7 @@ def quantised(bits):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_from_a_file_to_a_verdict_on_a_real_voice():
     begin = time.monotonic()
     with Stack() as stack:

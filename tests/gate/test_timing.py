@@ -58,12 +58,13 @@ def test_a_sooner_first_sound_is_shown_by_timed_blocks(mac, signed_in, chunks, v
         assert lever.verdict.reasons[0] == "first_audio:absent"
 
 
-@pytest.mark.parametrize(("chunk_s", "verdict"), [(0.05, "provisional"), (0.4, "no-benefit")])
+@pytest.mark.parametrize(("chunk_s", "verdict"), [(0.02, "provisional"), (0.2, "no-benefit")])
 def test_a_stream_that_needs_less_buffered_is_shown_by_timed_blocks(mac, signed_in, chunk_s, verdict):
-    parent = streamed(chunks=4, chunk_s=0.4)  # each piece takes longer than it lasts
+    parent = streamed(chunks=4, chunk_s=0.2)  # each piece takes longer than it lasts
     change = {"sampling": {"extra": {"chunks": 4, "chunk_s": chunk_s}}, "expect_bit_exact": True, "note": "sooner"}
     change["voice"] = {"speed": 1.01}  # the tone does not care
-    lever = through_its_blocks(mac, parent=parent, change=change, plan={"benefit": "streaming", "timing": TWO})
+    texts = ["Oh no.", "Not yet.", "Why not?", "So what?"]
+    lever = through_its_blocks(mac, parent=parent, change=change, texts=texts, plan={"benefit": "streaming", "timing": TWO})
     facts = Look.objects.get().evidence["benefit"]
     assert lever.verdict.verdict == verdict and facts["parent_s"] > 0
     if verdict == "provisional":

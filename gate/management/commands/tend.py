@@ -17,7 +17,7 @@ from gate.tasks import score_batch
 from listening import pairs, screening
 from listening.models import Panel
 from synth import bell, queue
-from synth.models import Preflight, RenderGroup, TimedBlock
+from synth.models import UNITS
 
 log = logging.getLogger("earwitness.tend")
 EVERY_S = 5
@@ -82,7 +82,7 @@ class Command(BaseCommand):
 
     def round(self) -> None:
         now = timezone.now()
-        for model in (Preflight, RenderGroup, TimedBlock, Measurement, Comparison, Judgement):
+        for model in (*UNITS.values(), Measurement, Comparison, Judgement):
             queue.give_up_lapsed(model, now)
         scoring.give_up_lapsed(now)
         pairs.free_lapsed(now)

@@ -13,7 +13,13 @@ from django.core.management.base import BaseCommand
 
 CHROMIUM = "/usr/bin/chromium"
 #: Minutes long, and enough to run once: the Postgres half takes these when there is one, the SQLite half the main job.
-ONCE = ["tests/e2e/test_compose.py", "tests/e2e/test_scorer_killed.py", "tests/listening/test_leaks.py", "tests/e2e/test_sitting.py"]
+ONCE = [
+    "tests/e2e/test_compose.py",
+    "tests/e2e/test_scorer_killed.py",
+    "tests/e2e/test_sitting.py",
+    "tests/e2e/test_firefox.py",
+    "tests/listening/test_leaks.py",
+]
 MAIN_JOB = "tests/e2e/test_main_job.py"
 #: No database is touched here: the SQLite half is enough. The services of docker-compose.yml are for the Postgres half.
 PURE = [
@@ -23,6 +29,12 @@ PURE = [
     "tests/test_imports.py",
     "tests/test_bootstrap.py",
     "tests/synth/test_mlx.py",
+    "tests/synth/test_levers.py",
+    "tests/synth/test_batching.py",
+    "tests/synth/test_streaming_engine.py",
+    "tests/synth/test_telemetry.py",
+    "tests/synth/test_contention.py",
+    "tests/synth/test_roofline.py",
     "tests/synth/test_supervise.py",
     "tests/synth/test_pcm.py",
     "tests/synth/test_configuration.py",

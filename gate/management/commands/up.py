@@ -26,7 +26,7 @@ from gate.models import AuditEntry, Measurement, Token
 from listening.models import Invitation, Panel
 from synth import queue
 from synth.engine import supervise
-from synth.models import Preflight, RenderGroup, TimedBlock
+from synth.models import UNITS
 
 
 def _address() -> str:
@@ -109,7 +109,7 @@ class Command(BaseCommand):
     def _release(self) -> None:
         """What the killed worker and scorer held is free at once, and its attempt doesn't count."""
         try:
-            for model in (Preflight, RenderGroup, TimedBlock):
+            for model in UNITS.values():
                 queue.release(model, worker__name=WORKER)
             if not settings.SHARED_DATABASE:
                 queue.release(Measurement)
