@@ -51,6 +51,22 @@ def port_is_free(host: str, port: int) -> bool:
     return True
 
 
+def is_running(run: Path) -> bool:
+    """Whether a supervisor holds this folder."""
+    try:
+        return _is(json.loads((run / "up.json").read_text())["supervisor"])
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _is(entry: dict) -> bool:
+    """The process of then, not another that got its number."""
+    try:
+        return abs(psutil.Process(entry["pid"]).create_time() - entry["born"]) < 2
+    except psutil.Error:
+        return False
+
+
 class Supervisor:
     """Keeps children alive with a growing pause between restarts, and leaves nothing behind."""
 
@@ -66,10 +82,10 @@ class Supervisor:
         known = self.run_dir / "up.json"
         with contextlib.suppress(OSError, ValueError, KeyError):
             before = json.loads(known.read_text())
-            if self._is(before["supervisor"]) and before["supervisor"]["pid"] != os.getpid():
+            if _is(before["supervisor"]) and before["supervisor"]["pid"] != os.getpid():
                 raise AlreadyRunning(f"Earwitness is already running here (process {before['supervisor']['pid']}): stop it first.")
             for left in before["children"]:
-                if self._is(left):
+                if _is(left):
                     self.say(f"Ending {left['name']}, left over from a run that was killed.")
                     with contextlib.suppress(psutil.Error):
                         process = psutil.Process(left["pid"])
@@ -79,14 +95,6 @@ class Supervisor:
                         except psutil.TimeoutExpired:
                             process.kill()
         self._remember()
-
-    @staticmethod
-    def _is(entry: dict) -> bool:
-        """The process of then, not another that got its number."""
-        try:
-            return abs(psutil.Process(entry["pid"]).create_time() - entry["born"]) < 2
-        except psutil.Error:
-            return False
 
     def _remember(self) -> None:
         def entry(pid: int, name: str) -> dict:

@@ -86,7 +86,7 @@ def heat(cadences: list[dict[str, Any]]) -> SafeString:
             parts.append(f'<rect class="{kind}" x="{x + 1}" y="{y + 1}" width="{CELL_W - 2}" height="{CELL_H - 2}" rx="3"/>')
             parts.append(
                 f'<rect class="hot" x="{x + 1}" y="{y + 1}" width="{CELL_W - 2}" height="{CELL_H - 2}" rx="3" '
-                f'fill-opacity="{0.75 * cell["starving"]:.2f}"/>'
+                f'fill-opacity="{0.5 * cell["starving"]:.2f}"/>'
             )
             parts.append(f'<text x="{x + CELL_W / 2}" y="{y + 20}" text-anchor="middle">{round(100 * cell["starving"])} %</text>')
     width, height = LABEL_W + len(prerolls) * CELL_W, 26 + len(cadences) * CELL_H

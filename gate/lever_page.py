@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gate import annotations, charts, cumulative, draws, export, lineage, progress, reasons, standing, timing
+from gate import annotations, charts, cumulative, draws, export, lineage, progress, reasons, standing, starting, timing
 from gate.models import Lever, Look
 from synth import configuration as schema
 from synth.models import Pass, Preflight
@@ -92,11 +92,36 @@ def _roofline(found: Lever, unsealed: bool) -> list[dict[str, Any]]:
             continue
         same = found.plan and flight.report.get("device_class") == found.plan.body["device_class"]  # else a prediction for another machine
         timed = Pass.objects.filter(block__in=blocks if same else [], configuration=configuration)
-        clips = [clip for one in timed for clip in one.clips if clip.get("tokens")]
-        tokens = sum(clip["tokens"] for clip in clips)
-        measured = 1000 * sum(clip["wall_s"] for clip in clips) / tokens if tokens else None
-        rows.append(predicted | {"name": configuration.name, "at": flight.settled_at, "measured_ms": measured})
+        rows.append(predicted | {"name": configuration.name, "at": flight.settled_at, "measured_ms": _frame_ms(list(timed))})
     return rows
+
+
+def _frame_ms(passes: list[Pass]) -> float | None:
+    """Milliseconds of a frame, all in; of a batch a frame is a step of all its rows. None where no tokens were counted."""
+    steps = wall = 0.0
+    for one in passes:
+        clips = [clip for clip in one.clips if clip.get("tokens")]
+        steps += one.figures.get("steps") or sum(clip["tokens"] for clip in clips)
+        wall += one.figures["total_wall_s"] if one.figures.get("steps") else sum(clip["wall_s"] for clip in clips)
+    return 1000 * wall / steps if steps else None
+
+
+def _loaded(found: Lever) -> list[tuple[str, Any, Any]]:
+    """What both systems were once they were loaded, read back from their processes: (setting, parent, candidate)."""
+    flights = [Preflight.objects.filter(configuration=c).first() for c in (found.parent, found.candidate)]
+    sides = [_flat((f.report if f else {}).get("notes", {}).get("effective") or {}) for f in flights]
+    return [(name, sides[0].get(name), sides[1].get(name)) for name in sorted(sides[0].keys() | sides[1].keys())]
+
+
+def _flat(effective: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in effective.items():
+        out |= {f"{name}: {inner}": v for inner, v in value.items()} if isinstance(value, dict) else {name: value}
+    return out
+
+
+def _start(found: Lever) -> dict[str, Any] | None:
+    return starting.rows(found.parent, found.candidate, timing.undisturbed(timing.against_parent(found).rows()))
 
 
 def _stock(found: Lever) -> draws.Stock:
@@ -117,5 +142,6 @@ def whole(found: Lever) -> dict[str, Any]:
         "judgements": annotations.judgements(found) if unsealed else [],
         "kin": kin, "stock": _stock(found), "proposed": lineage.proposed(found) if found.variant_of is None else [],
         "root_speed": cumulative.facts(found), "may_time_root": unsealed and cumulative.against_root(found) is not None,
-        "roofline": _roofline(found, unsealed), "votes_open": found.study is not None and verdict is not None,
+        "roofline": _roofline(found, unsealed), "start": _start(found) if unsealed else None, "loaded": _loaded(found),
+        "votes_open": found.study is not None and verdict is not None,
     }  # fmt: skip

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+#: A system that speaks with it.
+CONFIGURATION = {"name": "kokoro", "model": {"path": "kokoro-82m"}, "voice": {"preset": "jm_kumo"}}
 BASE = Path(__file__).resolve().parent.parent.parent
 
 

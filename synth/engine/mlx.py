@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import os
 import platform
 import zlib
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 
-from synth.engine import components, forced, kokoro, sentinels, together, traffic
+from synth.engine import components, effective, forced, kokoro, sentinels, together, traffic
 from synth.engine.levers import COMPILE, COMPILE_LAST, REGISTRY, Context, adapter, clone, quantise, sampling
 from synth.engine.protocol import Chunk, EngineRefused, Report, offline_hint, resolve, voice_file
 
@@ -50,6 +51,16 @@ def weights_digest(folder: Path) -> str:
         with file.open("rb") as handle:
             digest.update(hashlib.file_digest(handle, "sha256").digest())
     return digest.hexdigest()
+
+
+def commits(*packages: str) -> dict[str, str]:
+    """The commit of each package that was installed from a repository instead of a release."""
+    found = {}
+    for name in packages:
+        origin = json.loads(distribution(name).read_text("direct_url.json") or "{}")
+        if commit := origin.get("vcs_info", {}).get("commit_id"):
+            found[name] = commit
+    return found
 
 
 def _token_cap(model: Any, asked: int | None, parameters: Any) -> int | None:
@@ -89,6 +100,7 @@ class MlxEngine:
         weights = traffic.of(self.context.model)
         if weights:
             self.report.notes["traffic"] = weights
+        self.report.notes["effective"] = effective.read(self.context.model, self.context.generate, self.token_cap)
         self._parameters = self.context.model.parameters()  # as they are before compiling takes modules out of the tree
         for name in sorted(configuration.get("compile", []), key=COMPILE_LAST.__contains__):
             self._code(name, {}, COMPILE, modules, "compile")
@@ -96,7 +108,8 @@ class MlxEngine:
         mx.eval(self.context.model.parameters())
         self.report.notes |= self.context.notes
         self.report.environment = {
-            "mlx": version("mlx"), "mlx-audio": version("mlx-audio"), "python": platform.python_version(),
+            "mlx": version("mlx"), "mlx-audio": version("mlx-audio"), "commits": commits("mlx", "mlx-audio"),
+            "python": platform.python_version(),
             "platform": platform.platform(), "device": str(mx.default_device()), "metal": mx.metal.is_available(),
             "threads": os.environ.get("MKL_NUM_THREADS", ""),
         }  # fmt: skip

@@ -1,27 +1,16 @@
 """`manage.py worker`: this machine renders for a host. Celery's options are hidden; one worker per machine."""
 
-import contextlib
 import fcntl
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from synth import desk, launchd, probe, worker
+from synth import desk, introduction, launchd, probe
 from synth.engine import bundled
-
-
-def environment() -> dict[str, str]:
-    """What makes another machine of this one, read without importing an engine; the host compares it with what levers were measured on."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in ("mlx", "mlx-audio"):
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
 
 
 def from_keychain() -> str:
@@ -65,7 +54,7 @@ class Command(BaseCommand):
         except RuntimeError as error:
             self.stderr.write(f"The bundled voice could not be made ({error}); other models are not affected.")
         settings.DESK_URL, settings.WORKER_TOKEN = host.rstrip("/"), token
-        facts = {"name": settings.WORKER_NAME, "device_class": worker.device_class(), "environment": environment()}
+        facts = introduction.facts(settings.WORKER_NAME, settings.VAR)
         try:
             answer = desk.Desk(settings.DESK_URL, token, patience=90).hello(facts)
         except (desk.Denied, desk.Unreachable) as error:
