@@ -56,6 +56,13 @@ class Speed:
     contaminated: bool = False
     lower: float | None = None
     upper: float | None = None
+    #: The factor by other averages of the same clips: their mean, their median.
+    averages: tuple[float, ...] = ()
+
+    @property
+    def disagree(self) -> bool:
+        """Fast enough by one average of its clips and not by another: a few that always stall are in the mean and not in the median."""
+        return (self.factor or 0.0) >= SPEED_NEEDED and any(a < SPEED_NEEDED for a in self.averages)
 
     @property
     def factor(self) -> float | None:
@@ -74,7 +81,7 @@ class Speed:
             return "shown" if s >= SPEED_NEEDED and s - 1 > (self.spread or 0.0) else "absent"
         if s < SPEED_NEEDED or self.upper < SPEED_NEEDED:
             return "absent"
-        return "shown" if self.lower > 1 else "open"
+        return "shown" if self.lower > 1 and not self.disagree else "open"
 
 
 @dataclass(frozen=True)
@@ -157,9 +164,9 @@ def _direction(length: Endpoint) -> str:
 
 def _notes(case: Case) -> tuple[str, ...]:
     """What is shown beside any verdict and changes none."""
-    notes = []
+    notes = ["averages_disagree"] if case.benefit == "speed" and case.speed.disagree else []
     if case.bit_identical:
-        return ("human_votes_ignored_identical_audio",) if case.human else ()
+        return (*notes, "human_votes_ignored_identical_audio") if case.human else tuple(notes)
     if case.claims_identical:
         notes.append("not_bit_identical_full_gate_applies")
     notes += [f"{e.name}:significantly_worse" for e in case.endpoints if e.significantly_worse]

@@ -174,7 +174,7 @@ def human(lever: Lever, plan: policy.Plan, look: int, final: bool) -> tuple[Case
         benefit=plan.benefit, gain=stored.get("gain", "unknown"), human=endpoint, human_required=True, caps=capped,
         speed=Speed(
             rtf_speedup=pace["wall_speedup"] * pace["length_ratio"], wall_speedup=pace["wall_speedup"], spread=pace["residual_spread"],
-            lower=pace["lower"], upper=pace["upper"],
+            lower=pace["lower"], upper=pace["upper"], averages=tuple(pace.get("averages", ())),
         )
         if pace
         else Speed(),

@@ -14,10 +14,13 @@ from gate.statistics import speed
 from gate.statistics.results import finite
 from gate.timing import Blocks, batch_sizes, undisturbed
 from synth import streaming
+from synth.engine.protocol import YARDSTICK
 from synth.models import Pass, TimedBlock
 
 #: A ratio that must be reached, besides an interval below 1.
 NEEDED = {"memory": 0.95, "first_audio": 0.97}
+#: So much faster, beyond doubt, and it was the machine: a third of what a speed-up needs.
+LENT = 1.01
 
 
 class Unmeasured(Exception):
@@ -51,6 +54,32 @@ def _log_wall(blocks: list[TimedBlock]) -> Callable[[Pass], float]:
     if any(batch_sizes(b.first, b.second) for b in blocks):
         return lambda run: math.log(run.figures["total_wall_s"])
     return _mean_log("wall_s")
+
+
+def _log_yardstick(run: Pass) -> float:
+    if YARDSTICK not in run.figures.get("sentinel_s", {}):
+        raise Unmeasured(YARDSTICK)
+    return float(np.mean(np.log(run.figures["sentinel_s"][YARDSTICK])))
+
+
+def _lent(blocks: list[TimedBlock], plan: policy.Plan) -> float | None:
+    """How many times as fast the machine itself was for the candidate, or None: no lever touches the yardstick, so it should be 1."""
+    if any(b.first.body.get("runtime") != b.second.body.get("runtime") for b in blocks):
+        return None  # processes that are set up differently
+    try:
+        found = speed.speedup(*_runs(blocks, _log_yardstick), plan.share)
+    except Unmeasured:
+        return None
+    return found.estimate if found.lower > 1 and found.estimate >= LENT else None
+
+
+def _sides(blocks: list[TimedBlock], share: float) -> list[float]:
+    """The speed-up by the mean of a pass's clips and by their median: a few clips that always stall are in the one and not in the other."""
+
+    def by(average: Callable[[list[float]], Any]) -> float:
+        return speed.speedup(*_runs(blocks, lambda run: math.log(average(_present(run, "wall_s")))), share).estimate
+
+    return [by(np.mean), by(np.median)]
 
 
 def _preroll(run: Pass) -> float:
@@ -97,6 +126,8 @@ def measured_speed(blocks: Blocks, plan: policy.Plan) -> tuple[Speed, dict[str, 
     }  # fmt: skip
     if len(clean) < plan.timing.blocks:
         return Speed(contaminated=True), facts
+    if lent := _lent(clean, plan):
+        return Speed(contaminated=True), facts | {"lent": lent}
     wall, arms, numbers = _runs(clean, _log_wall(clean))
     found = speed.speedup(wall, arms, numbers, plan.share)
     audio, _, _ = _runs(clean, _mean_log("audio_s"))
@@ -107,8 +138,11 @@ def measured_speed(blocks: Blocks, plan: policy.Plan) -> tuple[Speed, dict[str, 
         "wall_speedup": found.estimate, "lower": finite(found.lower * shrink), "upper": finite(found.upper * shrink), "length_ratio": ratio,
         "speedup": found.estimate * shrink, "residual_spread": finite(found.residual_spread), "df": found.df, "runs": found.n,
     }  # fmt: skip
+    whole = any(batch_sizes(b.first, b.second) for b in clean)  # a batch's clips have no times of their own
+    averages = [] if whole else [side * shrink for side in _sides(clean, plan.share)]
+    facts |= {"averages": averages}
     result = Speed(
         rtf_speedup=found.estimate * ratio, wall_speedup=found.estimate, spread=found.residual_spread,
-        lower=found.lower * shrink, upper=found.upper * shrink,
+        lower=found.lower * shrink, upper=found.upper * shrink, averages=tuple(averages),
     )  # fmt: skip
     return result, facts

@@ -22,6 +22,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "slower": ("It is shown to be more than 3 % slower than its parent.", "Find what slowed it down; a change kept for another reason must not cost speed."),
     "speed_below_threshold_or_spread": ("The speed-up it was made for is not there: under 3 %, or within the run-to-run spread.", "Keep the parent; a change without a benefit is only a risk."),
     "speed_invalid": ("The timed blocks are void: other programs used the machine, or a pass could not be finished.", "Look at the worker, close what runs beside it and register a re-try."),
+    "averages_disagree": ("By one average of its clips it is fast enough, by another it is not: some always take much longer.", "Look at the times of single clips; a shape that is compiled anew each time is the usual cause."),
     "speed_unknown": ("No speed was measured.", "Give the plan a timed block, or declare the benefit `none`."),
     "absent": ("What it was made for is not shown: {name}.", "Keep the parent; a change without a benefit is only a risk."),
     "invalid": ("The measurement of what it was made for is void: {name}.", "Look at the worker, close what runs beside it and register a re-try."),

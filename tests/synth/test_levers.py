@@ -5,8 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from synth import pcm
+from synth.engine.levers.long_text import pieces
 from synth.engine.protocol import voice_file
 from synth.engine.supervise import ChildRefused
 from synth.pcm import decode
@@ -181,6 +184,50 @@ def test_what_can_not_be_cloned_from_or_with_is_refused_in_a_sentence(tiny, tiny
         spoken(tiny_base | {"voice": {"reference": "ab" * 32}})
     with pytest.raises(ChildRefused, match="ignores recordings"):
         spoken(tiny | reference(tmp_path))
+
+
+# -- long text, fused products ------------------------------------------------------------------------------------------------
+
+
+def test_text_is_cut_where_a_speaker_pauses_and_nothing_is_lost():
+    text = "The ferry was late. Nobody minded, because it rained; we waited inside. Then it came."
+    assert pieces(text, 200) == [text]
+    assert pieces(text, 40) == ["The ferry was late.", "Nobody minded, because it rained;", "we waited inside. Then it came."]
+    assert pieces("雨が降った。船は遅れた。皆は待った。", 12) == ["雨が降った。船は遅れた。", "皆は待った。"]
+    assert pieces("वह आया। वह गया।", 8) == ["वह आया।", "वह गया।"]
+    assert pieces("Donaudampfschifffahrt is one word", 20) == ["Donaudampfschifffahrt", "is one word"]
+    assert pieces("   ", 20) == []
+
+
+@given(st.text(alphabet="abc .,;!?。、।", max_size=200), st.integers(20, 60))
+def test_pieces_hold_all_letters_in_their_order(text, characters):
+    made = pieces(text, characters)
+    assert "".join("".join(made).split()) == "".join(text.split())
+    assert all(len(p) <= characters or " " not in p for p in made)
+
+
+def test_long_text_is_spoken_in_pieces_with_a_pause_between(tiny, spoken):
+    text = "The ferry leaves early. Nobody waved at it."
+    body = tiny | {"levers": [{"lever": "chunk-text", "characters": 24, "pause_ms": 200}]}
+    (whole, _), (cut, child) = spoken(tiny, text=text), spoken(body, text=text)
+    assert child.report["effects"]["levers.chunk-text"] == 1
+    figures, samples = cut["figures"], sound(cut)
+    assert figures["chunks"] == 3 and figures["durations_s"][1] == pytest.approx(0.2)
+    begin = figures["seams"][0]
+    assert np.abs(samples[begin : figures["seams"][1]]).max() == 0 and figures["audio_s"] > whole["figures"]["audio_s"]
+    with pytest.raises(ChildRefused, match="characters is 20 or more"):
+        spoken(tiny | {"levers": [{"lever": "chunk-text", "characters": 3}]})
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_fused_projections_change_the_number_of_products_and_no_sound(tiny, spoken, quantised):
+    body = tiny | ({"quantisation": [{"match": "talker", "bits": 8, "group_size": 32}]} if quantised else {})
+    plain, _ = spoken(body)
+    fused, child = spoken(body | {"levers": [{"lever": "fuse-projections"}]})
+    assert child.report["effects"]["levers.fuse-projections"] >= 4 * 3  # talker and code predictor, two layers each
+    assert len(sound(fused)) == len(sound(plain)) and np.abs(sound(fused) - sound(plain)).max() < 1e-3
+    with pytest.raises(ChildRefused, match="no_effect"):
+        spoken(body | {"levers": [{"lever": "fuse-projections", "qkv": False, "gate_up": False}]})
 
 
 # -- of one's own -------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 #: Registered name -> module:attribute.
-REGISTRY = {"fold-weight-norm": "synth.engine.levers.weight_norm:fold", "watch-tokens": "synth.engine.forced:watch"}
+REGISTRY = {
+    "chunk-text": "synth.engine.levers.long_text:chunk",
+    "fold-weight-norm": "synth.engine.levers.weight_norm:fold",
+    "fuse-projections": "synth.engine.levers.fused:fuse",
+    "watch-tokens": "synth.engine.forced:watch",
+}
 #: What the section `compile` may name, applied last; module:attribute beside it.
 COMPILE = {
     "code-predictor": "synth.engine.levers.code_predictor:compile_frame",

@@ -1,0 +1,73 @@
+"""Projections of the same input as one product: queries, keys and values; gate and up. Fewer, larger kernels; the model's code stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from synth.engine.levers import Context
+
+#: Names of projections that read the same input, in the order they are asked.
+QKV, GATE_UP = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
+#: What a quantised layer is made of, besides its bias.
+PARTS = ("weight", "scales", "biases")
+
+
+class _Share(nn.Module):
+    """One of the projections: the first to be asked computes all, the others hand out their share of it."""
+
+    def __init__(self, whole: dict[str, Any], begin: int, end: int) -> None:
+        super().__init__()
+        object.__setattr__(self, "whole", whole)
+        self.begin, self.end = begin, end
+
+    def __call__(self, x: Any) -> Any:
+        if self.whole.get("input") is not x:
+            self.whole["input"], self.whole["output"] = x, self.whole["layer"](x)
+        return self.whole["output"][..., self.begin : self.end]
+
+
+def _fusable(layers: list[Any]) -> bool:
+    first = layers[0]
+    if type(first) not in (nn.Linear, nn.QuantizedLinear) or any(type(layer) is not type(first) for layer in layers):
+        return False
+    settings = [
+        (getattr(x, "bits", 0), getattr(x, "group_size", 0), getattr(x, "mode", ""), "bias" in x, x.weight.shape[1]) for x in layers
+    ]
+    return len(set(settings)) == 1
+
+
+def _joined(layers: list[Any]) -> Any:
+    """A layer of the same kind with the rows of all."""
+    first = layers[0]
+    if isinstance(first, nn.QuantizedLinear):
+        joined = nn.QuantizedLinear(32, 8, bias="bias" in first, group_size=32, bits=8)
+        joined.group_size, joined.bits, joined.mode = first.group_size, first.bits, first.mode
+    else:
+        joined = nn.Linear(1, 1, bias="bias" in first)
+    for name in (*PARTS, "bias"):
+        if name in first:
+            joined[name] = mx.concatenate([layer[name] for layer in layers], axis=0)
+    return joined
+
+
+def fuse(context: Context, qkv: bool = True, gate_up: bool = True) -> int:
+    """Fuses wherever the projections are alike. Returns how many products are fewer now; 0 is refused as no_effect."""
+    fewer = 0
+    for _, module in context.model.named_modules():
+        if not issubclass(type(module), nn.Module):  # a compiled part says it is one, and is none
+            continue
+        for wanted, names in ((qkv, QKV), (gate_up, GATE_UP)):
+            layers = [module[name] for name in names if name in module] if wanted else []
+            if len(layers) < len(names) or not _fusable(layers):
+                continue
+            whole, begin = {"layer": _joined(layers)}, 0
+            mx.eval(whole["layer"].parameters())
+            for name, layer in zip(names, layers, strict=True):
+                rows = layer.weight.shape[0]
+                module[name] = _Share(whole, begin, begin + rows)
+                begin += rows
+            fewer += len(names) - 1
+    return fewer
