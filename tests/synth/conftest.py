@@ -1,5 +1,6 @@
 """Tiny checkpoints of real classes, and children that speak with them."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,22 +12,34 @@ from synth.engine.supervise import Child
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def _written(folder, kind):
-    command = [sys.executable, "-m", "tests.synth.tiny_qwen3", str(folder), kind]
+def _written(maker, folder, *kind):
+    command = [sys.executable, "-m", f"tests.synth.{maker}", str(folder), *kind]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return {"name": "tiny", "model": {"path": str(folder)}, "sampling": {"max_tokens": 6}}
+    return {"name": "tiny", "model": {"path": str(folder)}}
+
+
+def _beside_a_hub(body):
+    """Codecs that are fetched by name are in the folder `hub` beside the checkpoint."""
+    return body | {"runtime": {"env": {"HF_HUB_CACHE": str(Path(body["model"]["path"]).parent / "hub")}}}
 
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
     pytest.importorskip("mlx_audio")
-    return _written(tmp_path_factory.mktemp("models") / "tiny", "custom_voice") | {"voice": {"preset": "ryan"}}
+    body = _written("tiny_qwen3", tmp_path_factory.mktemp("models") / "tiny", "custom_voice")
+    return body | {"sampling": {"max_tokens": 6}, "voice": {"preset": "ryan"}}
 
 
 @pytest.fixture(scope="session")
 def tiny_base(tmp_path_factory):
     pytest.importorskip("mlx_audio")
-    return _written(tmp_path_factory.mktemp("models") / "tiny-base", "base")
+    return _written("tiny_qwen3", tmp_path_factory.mktemp("models") / "tiny-base", "base") | {"sampling": {"max_tokens": 6}}
+
+
+@pytest.fixture(scope="session")
+def tiny_zonos2(tmp_path_factory):
+    pytest.importorskip("mlx_audio")
+    return _beside_a_hub(_written("tiny_zonos2", tmp_path_factory.mktemp("zonos2") / "tiny")) | {"sampling": {"max_tokens": 12}}
 
 
 @pytest.fixture
@@ -42,5 +55,25 @@ def spoken(tmp_path):
         return child.clip(clip | order), child
 
     yield spoken
+    for child in children:
+        child.end()
+
+
+@pytest.fixture
+def refusals(tmp_path):
+    """What one child answers to loading configurations, one after another: its sentence, or None where it takes one."""
+    children = []
+
+    def refusals(bodies):
+        child = Child(bodies[0], "digest", tmp_path, [])
+        children.append(child)
+        answers = []
+        for body in bodies:
+            child.process.stdin.write(json.dumps({"op": "load", "configuration": body, "models": str(tmp_path), "modules": []}) + "\n")
+            child.process.stdin.flush()
+            answers.append(json.loads(child._lines.get(timeout=120)).get("error"))
+        return answers
+
+    yield refusals
     for child in children:
         child.end()
