@@ -42,6 +42,12 @@ def tiny_zonos2(tmp_path_factory):
     return _beside_a_hub(_written("tiny_zonos2", tmp_path_factory.mktemp("zonos2") / "tiny")) | {"sampling": {"max_tokens": 12}}
 
 
+@pytest.fixture(scope="session")
+def tiny_fish(tmp_path_factory):
+    pytest.importorskip("mlx_audio")
+    return _written("tiny_fish", tmp_path_factory.mktemp("fish") / "tiny") | {"sampling": {"max_tokens": 6}}
+
+
 @pytest.fixture
 def spoken(tmp_path):
     """Says something with a configuration: the clip, and the child it was said by."""

@@ -1,17 +1,18 @@
 """Every section of a configuration on the other models that mlx-audio speaks with: what it changes, and what they can't do."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from synth.engine.supervise import Child
 from tests.synth.test_batching import together
 from tests.synth.test_levers import reference
 
 pytestmark = pytest.mark.slow
+ORDER = {"id": 1, "text": "The ferry leaves.", "language": "en", "seed": 3}
 FALLING = {"start": 1.0, "floor": 0.5, "steps": 9}
 
 
@@ -25,7 +26,7 @@ class Case:
     interval_s: float
     refused: tuple[tuple[dict[str, Any], str], ...]
     words: str | None = None  # of a recording, where it can't be used without
-    rows: bool = True
+    rows: bool = True  # whether it speaks several sentences at once
 
 
 CASES = {
@@ -39,8 +40,20 @@ CASES = {
             ({"voice": {"speed": 1.2}}, "has 'speed' and never reads it"),
             ({"voice": {"instruct": "whisper"}}, "takes no 'instruct'"),
             ({"quantisation": [{"match": "^speaker_projection", "bits": 8}]}, "matches no module"),
-            ({"runtime": {"version": "0.0.1"}}, "asks for mlx-audio 0.0.1"),
         ),
+    ),
+    "tiny_fish": Case(
+        rules={r"^model\.layers\..*attention": 4, r"^model\.layers": 6},
+        layer="model.layers.0.attention.wo",
+        sampling={"temperature": 1.1, "top_k": 40, "top_p": 0.9},
+        interval_s=0.1,
+        refused=(
+            ({"voice": {"preset": "ryan"}}, "has 'voice' and never reads it"),
+            ({"sampling": {"repetition_penalty": 1.1}}, "has 'repetition_penalty' and never reads it"),
+            ({"sampling": {"min_p": 0.1}}, "takes no 'min_p'"),
+            ({"quantisation": [{"match": "fast_", "bits": 8}]}, "matches no module"),
+        ),
+        words="Far out.",
     ),
 }
 NOT_FOR_THEM = (
@@ -54,73 +67,88 @@ NOT_FOR_THEM = (
 )
 
 
-@pytest.fixture(params=CASES)
-def model(request):
-    """(its configuration, what it is asked)"""
-    return request.getfixturevalue(request.param), CASES[request.param]
+@dataclass(frozen=True)
+class Model:
+    """A model and what it said, unchanged."""
+
+    case: Case
+    body: dict[str, Any]
+    child: Child
+    clip: dict[str, Any]
 
 
-def sampled(body, **options):
-    return body | {"sampling": body["sampling"] | options}
+@pytest.fixture(scope="module", params=CASES)
+def model(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plain")
+    body = request.getfixturevalue(request.param)
+    child = Child(body, "digest", folder, [])
+    child.start()
+    yield Model(CASES[request.param], body, child, child.clip(ORDER | {"out": str(folder)}))
+    child.end()
 
 
 def adapter(folder, layer):
-    """The configuration's section for an adapter of one layer, large enough to be heard."""
+    """The configuration's section for an adapter of one layer."""
     draw = np.random.default_rng(5)
     tensors = {f"{layer}.lora_a": draw.normal(size=(64, 4)), f"{layer}.lora_b": draw.normal(size=(4, 64))}
     save_file({name: value.astype(np.float32) for name, value in tensors.items()}, folder / "adapter.safetensors")
     return {"adapter": {"path": str(folder / "adapter.safetensors"), "scale": 0.5}}
 
 
-def test_one_seed_is_one_sound_and_changed_weights_are_another(model, spoken, tmp_path):
-    body, case = model
-    (plain, child), (again, _) = spoken(body), spoken(body)
-    other = child.clip({"id": 2, "text": "The ferry leaves.", "language": "en", "seed": 4, "out": str(tmp_path)})
-    assert plain["outcome"] == "made" and plain["figures"]["hit_cap"] and len(child.report["digests"]["weights"]) == 64
-    rules = [{"match": pattern, "bits": 3, "group_size": 32} for pattern in case.rules]
-    quantised, by = spoken(body | {"quantisation": rules})
-    assert by.report["effects"]["quantisation"] == case.rules
-    adapted, by = spoken(body | adapter(tmp_path, case.layer))
-    assert by.report["effects"]["adapter"] == {"wrap": 1}
-    assert plain["pcm_sha256"] == again["pcm_sha256"]
-    assert len({clip["pcm_sha256"] for clip in (plain, other, quantised, adapted)}) == 4
+def test_one_seed_is_one_sound_in_fresh_processes_and_another_is_another(model, spoken, tmp_path):
+    again, child = spoken(model.body)
+    other = model.child.clip(ORDER | {"seed": 4, "out": str(tmp_path)})
+    assert model.clip["outcome"] == "made" and model.clip["figures"]["hit_cap"]
+    assert model.clip["pcm_sha256"] == again["pcm_sha256"] != other["pcm_sha256"]
+    assert model.child.report["digests"] == child.report["digests"]
+
+
+def test_quantisation_reaches_what_its_rules_say_and_is_heard(model, spoken):
+    rules = [{"match": pattern, "bits": 3, "group_size": 32} for pattern in model.case.rules]
+    clip, child = spoken(model.body | {"quantisation": rules})
+    assert child.report["effects"]["quantisation"] == model.case.rules
+    assert clip["outcome"] == "made" and clip["pcm_sha256"] != model.clip["pcm_sha256"]
 
 
 def test_sampling_is_taken_and_a_stream_comes_in_pieces(model, spoken):
-    body, case = model
-    body = sampled(body, **case.sampling)
-    whole, child = spoken(body)
-    streamed, by = spoken(body | {"streaming": {"interval_s": case.interval_s}})
-    assert child.report["effects"]["generate"] == sorted(body["sampling"].keys() - {"extra"} | body["sampling"].get("extra", {}).keys())
-    assert {"stream", "streaming_interval"} <= set(by.report["effects"]["generate"])
-    assert whole["figures"]["chunks"] == 1 < streamed["figures"]["chunks"]
-    assert streamed["figures"]["tokens"] == whole["figures"]["tokens"] and streamed["figures"]["audio_s"] == whole["figures"]["audio_s"]
+    wanted = model.body["sampling"] | model.case.sampling
+    clip, child = spoken(model.body | {"sampling": wanted, "streaming": {"interval_s": model.case.interval_s}})
+    names = wanted.keys() - {"extra"} | wanted.get("extra", {}).keys() | {"stream", "streaming_interval"}
+    assert child.report["effects"]["generate"] == sorted(names)
+    plain, figures = model.clip["figures"], clip["figures"]
+    assert figures["chunks"] > 1 and (figures["tokens"], figures["samples"]) == (plain["tokens"], plain["samples"])
+    assert figures["hit_cap"] and clip["pcm_sha256"] != model.clip["pcm_sha256"]
 
 
-def test_a_cloned_voice_is_heard_and_another_one_is_another(model, spoken, tmp_path):
-    body, case = model
-    heard = set()
-    for hertz in (180, 900):
-        voice = reference(tmp_path, hertz)
-        if case.words:
-            voice["voice"]["reference_text"] = case.words
-        clip, child = spoken(body | voice)
-        assert child.report["effects"]["voice.reference"] == 1
-        heard.add(clip["pcm_sha256"])
-    assert len(heard) == 2
+def test_a_voice_is_cloned_from_a_recording(model, spoken, tmp_path):
+    voice = reference(tmp_path)
+    if model.case.words:
+        voice["voice"]["reference_text"] = model.case.words
+    clip, child = spoken(model.body | voice)
+    assert child.report["effects"]["voice.reference"] == 1
+    assert clip["outcome"] == "made" and clip["pcm_sha256"] != model.clip["pcm_sha256"]
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.rows])
-def test_three_sentences_in_one_call_are_three_clips(name, request, spoken, tmp_path):
-    _, child = spoken(request.getfixturevalue(name) | {"batching": {"size": 3}})
-    first, again = (together(child, tmp_path) for _ in range(2))
-    assert [clip["outcome"] for clip in first["clips"]] == ["made"] * 3 and first["figures"]["rows"] == 3
-    hashes = [clip["pcm_sha256"] for clip in first["clips"]]
-    assert len(set(hashes)) == 3 and hashes == [clip["pcm_sha256"] for clip in again["clips"]]
+def test_an_adapter_is_taken_and_three_sentences_in_one_call_are_three_clips(model, spoken, tmp_path):
+    body = model.body | adapter(tmp_path, model.case.layer)
+    clip, child = spoken(body | ({"batching": {"size": 3}} if model.case.rows else {}))
+    assert child.report["effects"]["adapter"] == {"wrap": 1} and clip["pcm_sha256"] != model.clip["pcm_sha256"]
+    if not model.case.rows:
+        return
+    first, again = (together(child, tmp_path)["clips"] for _ in range(2))
+    hashes = [row["pcm_sha256"] for row in first]
+    assert [row["outcome"] for row in first] == ["made"] * 3 and len(set(hashes)) == 3
+    assert hashes == [row["pcm_sha256"] for row in again]
 
 
 def test_what_a_model_has_not_is_refused_in_a_sentence(model, refusals):
-    body, case = model
-    asked = NOT_FOR_THEM + case.refused
-    answers = refusals([body | {"sampling": {}} | section for section, _ in asked])
+    asked = NOT_FOR_THEM + model.case.refused
+    if model.case.words:
+        asked += (({"voice": {"reference": "ab" * 32}}, "give voice.reference_text, too"),)
+    answers = refusals([model.body | {"sampling": {}} | section for section, _ in asked])
     assert [says for (_, says), answer in zip(asked, answers, strict=True) if says not in (answer or "")] == [], answers
+
+
+def test_a_codec_that_is_not_on_the_worker_is_told_before_anything_is_said(tiny_zonos2, refusals):
+    (answer,) = refusals([{name: value for name, value in tiny_zonos2.items() if name != "runtime"}])
+    assert answer.startswith("The model's codec tiny/dac can't be loaded on this worker")
