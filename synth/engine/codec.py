@@ -1,4 +1,4 @@
-"""Codecs that a model brings from a hub by a name of its own: there before the first clip, and part of what a system is made of."""
+"""Codecs: those a model brings from a hub by a name of its own are there before the first clip, and none remembers the clip before."""
 
 from __future__ import annotations
 
@@ -33,3 +33,10 @@ def bring(model: Any) -> str | None:
         if value.size:
             digest.update(memoryview(value.view(mx.uint8)))
     return digest.hexdigest()
+
+
+def forget(model: Any) -> None:
+    """CSM decodes each clip with what its codec still holds of the one before, unless it streams: one seed would not be one sound."""
+    decoder = getattr(model, "_streaming_decoder", None)
+    if decoder is not None:
+        decoder.reset()

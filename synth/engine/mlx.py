@@ -235,6 +235,7 @@ class MlxEngine:
         return arguments
 
     def _spoken(self, function: Callable[..., Any], arguments: dict[str, Any], seed: int) -> Iterator[Chunk]:
+        codec.forget(self.context.model)
         mx.clear_cache()
         mx.reset_peak_memory()
         mx.random.seed(seed)

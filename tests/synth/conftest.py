@@ -1,6 +1,5 @@
 """Tiny checkpoints of real classes, and children that speak with them."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +47,13 @@ def tiny_fish(tmp_path_factory):
     return _written("tiny_fish", tmp_path_factory.mktemp("fish") / "tiny") | {"sampling": {"max_tokens": 6}}
 
 
+@pytest.fixture(scope="session")
+def tiny_csm(tmp_path_factory):
+    pytest.importorskip("mlx_audio")
+    body = _beside_a_hub(_written("tiny_csm", tmp_path_factory.mktemp("csm") / "tiny"))
+    return body | {"sampling": {"extra": {"max_audio_length_ms": 240}}}
+
+
 @pytest.fixture
 def spoken(tmp_path):
     """Says something with a configuration: the clip, and the child it was said by."""
@@ -61,25 +67,5 @@ def spoken(tmp_path):
         return child.clip(clip | order), child
 
     yield spoken
-    for child in children:
-        child.end()
-
-
-@pytest.fixture
-def refusals(tmp_path):
-    """What one child answers to loading configurations, one after another: its sentence, or None where it takes one."""
-    children = []
-
-    def refusals(bodies):
-        child = Child(bodies[0], "digest", tmp_path, [])
-        children.append(child)
-        answers = []
-        for body in bodies:
-            child.process.stdin.write(json.dumps({"op": "load", "configuration": body, "models": str(tmp_path), "modules": []}) + "\n")
-            child.process.stdin.flush()
-            answers.append(json.loads(child._lines.get(timeout=120)).get("error"))
-        return answers
-
-    yield refusals
     for child in children:
         child.end()

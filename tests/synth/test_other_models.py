@@ -1,5 +1,6 @@
 """Every section of a configuration on the other models that mlx-audio speaks with: what it changes, and what they can't do."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from synth.engine.supervise import Child
+from synth.engine.supervise import Child, ChildRefused
 from tests.synth.test_batching import together
 from tests.synth.test_levers import reference
 
@@ -39,6 +40,7 @@ CASES = {
             ({"voice": {"preset": "ryan"}}, "has 'voice' and never reads it"),
             ({"voice": {"speed": 1.2}}, "has 'speed' and never reads it"),
             ({"voice": {"instruct": "whisper"}}, "takes no 'instruct'"),
+            ({"sampling": {"extra": {"temprature": 0.5}}}, "takes no 'temprature'"),
             ({"quantisation": [{"match": "^speaker_projection", "bits": 8}]}, "matches no module"),
         ),
     ),
@@ -55,15 +57,27 @@ CASES = {
         ),
         words="Far out.",
     ),
+    "tiny_csm": Case(
+        rules={r"backbone\..*self_attn": 8, r"^model\.(backbone|decoder)\.": 13},
+        layer="model.backbone.layers.0.self_attn.q_proj",
+        sampling={"extra": {"max_audio_length_ms": 240, "voice_match": False}},
+        interval_s=0.16,
+        refused=(
+            ({"sampling": {"temperature": 0.9}}, "takes no 'temperature'"),
+            ({"sampling": {"max_tokens": 9}}, "takes no 'max_tokens'"),
+            ({"batching": {"size": 3}}, "one sentence at a time"),
+            ({"quantisation": [{"match": "_audio_tokenizer", "bits": 8}]}, "matches no module"),
+        ),
+        words="Far out.",
+        rows=False,
+    ),
 }
 NOT_FOR_THEM = (
-    ({"sampling": {"extra": {"temprature": 0.5}}}, "takes no 'temprature'"),
     ({"sampling": {"cfg_scale": 2.0}}, "no classifier-free guidance"),
     ({"sampling": {"temperature": FALLING}}, "nothing can reach"),
     ({"compile": ["code-predictor"]}, "no code predictor"),
     ({"compile": ["sampler"]}, "nothing can reach"),
     ({"levers": [{"lever": "fold-weight-norm"}]}, "no_effect"),
-    ({"quantisation": [{"match": "^nothing", "bits": 4}]}, "matches no module"),
 )
 
 
@@ -99,7 +113,8 @@ def test_one_seed_is_one_sound_in_fresh_processes_and_another_is_another(model, 
     again, child = spoken(model.body)
     other = model.child.clip(ORDER | {"seed": 4, "out": str(tmp_path)})
     assert model.clip["outcome"] == "made" and model.clip["figures"]["hit_cap"]
-    assert model.clip["pcm_sha256"] == again["pcm_sha256"] != other["pcm_sha256"]
+    turned = model.child.clip(ORDER | {"out": str(tmp_path)})  # after another clip, of which nothing may be left
+    assert model.clip["pcm_sha256"] == again["pcm_sha256"] == turned["pcm_sha256"] != other["pcm_sha256"]
     assert model.child.report["digests"] == child.report["digests"]
 
 
@@ -110,11 +125,12 @@ def test_quantisation_reaches_what_its_rules_say_and_is_heard(model, spoken):
     assert clip["outcome"] == "made" and clip["pcm_sha256"] != model.clip["pcm_sha256"]
 
 
-def test_sampling_is_taken_and_a_stream_comes_in_pieces(model, spoken):
+def test_an_adapter_and_sampling_are_taken_and_a_stream_comes_in_pieces(model, spoken, tmp_path):
     wanted = model.body["sampling"] | model.case.sampling
-    clip, child = spoken(model.body | {"sampling": wanted, "streaming": {"interval_s": model.case.interval_s}})
+    changed = {"sampling": wanted, "streaming": {"interval_s": model.case.interval_s}} | adapter(tmp_path, model.case.layer)
+    clip, child = spoken(model.body | changed)
     names = wanted.keys() - {"extra"} | wanted.get("extra", {}).keys() | {"stream", "streaming_interval"}
-    assert child.report["effects"]["generate"] == sorted(names)
+    assert child.report["effects"] == {"adapter": {"wrap": 1}, "generate": sorted(names)}
     plain, figures = model.clip["figures"], clip["figures"]
     assert figures["chunks"] > 1 and (figures["tokens"], figures["samples"]) == (plain["tokens"], plain["samples"])
     assert figures["hit_cap"] and clip["pcm_sha256"] != model.clip["pcm_sha256"]
@@ -129,26 +145,32 @@ def test_a_voice_is_cloned_from_a_recording(model, spoken, tmp_path):
     assert clip["outcome"] == "made" and clip["pcm_sha256"] != model.clip["pcm_sha256"]
 
 
-def test_an_adapter_is_taken_and_three_sentences_in_one_call_are_three_clips(model, spoken, tmp_path):
-    body = model.body | adapter(tmp_path, model.case.layer)
-    clip, child = spoken(body | ({"batching": {"size": 3}} if model.case.rows else {}))
-    assert child.report["effects"]["adapter"] == {"wrap": 1} and clip["pcm_sha256"] != model.clip["pcm_sha256"]
+def test_three_sentences_in_one_call_are_three_clips(model, spoken, tmp_path):
     if not model.case.rows:
+        assert "batching" in str(model.case.refused)
         return
+    _, child = spoken(model.body | {"batching": {"size": 3}})
     first, again = (together(child, tmp_path)["clips"] for _ in range(2))
     hashes = [row["pcm_sha256"] for row in first]
     assert [row["outcome"] for row in first] == ["made"] * 3 and len(set(hashes)) == 3
     assert hashes == [row["pcm_sha256"] for row in again]
 
 
-def test_what_a_model_has_not_is_refused_in_a_sentence(model, refusals):
+def answer_to(child, body):
+    """The sentence with which a child that holds a model refuses another configuration; None where it takes it."""
+    child.process.stdin.write(json.dumps(child._load | {"configuration": body}) + "\n")
+    child.process.stdin.flush()
+    return json.loads(child._lines.get(timeout=120)).get("error")
+
+
+def test_what_a_model_has_not_is_refused_in_a_sentence(model):
     asked = NOT_FOR_THEM + model.case.refused
     if model.case.words:
         asked += (({"voice": {"reference": "ab" * 32}}, "give voice.reference_text, too"),)
-    answers = refusals([model.body | {"sampling": {}} | section for section, _ in asked])
+    answers = [answer_to(model.child, model.body | {"sampling": {}} | section) for section, _ in asked]
     assert [says for (_, says), answer in zip(asked, answers, strict=True) if says not in (answer or "")] == [], answers
 
 
-def test_a_codec_that_is_not_on_the_worker_is_told_before_anything_is_said(tiny_zonos2, refusals):
-    (answer,) = refusals([{name: value for name, value in tiny_zonos2.items() if name != "runtime"}])
-    assert answer.startswith("The model's codec tiny/dac can't be loaded on this worker")
+def test_a_codec_that_is_not_on_the_worker_is_told_before_anything_is_said(tiny_zonos2, spoken):
+    with pytest.raises(ChildRefused, match="The model's codec tiny/dac can't be loaded on this worker"):
+        spoken({name: value for name, value in tiny_zonos2.items() if name != "runtime"})
