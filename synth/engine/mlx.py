@@ -17,7 +17,7 @@ import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 
-from synth.engine import components, effective, forced, kokoro, sentinels, together, traffic
+from synth.engine import codec, components, effective, forced, kokoro, parameters, sentinels, together, traffic
 from synth.engine.levers import COMPILE, COMPILE_LAST, REGISTRY, Context, adapter, clone, quantise, sampling
 from synth.engine.protocol import Chunk, EngineRefused, Report, offline_hint, resolve, voice_file
 
@@ -29,6 +29,10 @@ LANGUAGE_NAMES = {
 }  # fmt: skip
 #: What model types call a scale of classifier-free guidance.
 GUIDANCE = ("cfg_scale", "cfg_weight", "guidance_scale")
+#: Caps that only the body of a generate() knows, for a signature whose default is None.
+TOKEN_CAPS = {"zonos2": 1024}
+#: What a frame of CSM lasts.
+FRAME_MS = 80
 
 
 def locate(model: dict[str, Any], models: Path) -> str:
@@ -63,13 +67,20 @@ def commits(*packages: str) -> dict[str, str]:
     return found
 
 
-def _token_cap(model: Any, asked: int | None, parameters: Any) -> int | None:
+def _token_cap(model: Any, kind: str, wanted: dict[str, Any]) -> int | None:
     """Tokens after which generate() gives up: as asked, as the checkpoint's own settings say, or its signature's default."""
-    if asked is not None or "max_tokens" not in parameters:
-        return asked
+    defaults = {name: p.default for name, p in inspect.signature(model.generate).parameters.items()}
+    if wanted.get("max_new_tokens") is not None:  # where a model has both, it is the one that counts
+        return int(wanted["max_new_tokens"])
+    if wanted.get("max_tokens") is not None:
+        return int(wanted["max_tokens"])
+    if "max_audio_length_ms" in defaults:
+        return int(wanted.get("max_audio_length_ms", defaults["max_audio_length_ms"]) / FRAME_MS)
+    if "max_tokens" not in defaults:
+        return None
     resolve_options = getattr(model, "_resolve_generation_options", None)  # Qwen3-TTS: asked, then generation_config.json, then 2048
-    default = resolve_options(None, None, None, None, None)["max_tokens"] if resolve_options else parameters["max_tokens"].default
-    return default if isinstance(default, int) else None
+    default = resolve_options(None, None, None, None, None)["max_tokens"] if resolve_options else defaults["max_tokens"]
+    return default if isinstance(default, int) else TOKEN_CAPS.get(kind)
 
 
 class MlxEngine:
@@ -84,9 +95,9 @@ class MlxEngine:
             cpu.install()
         self.report = Report()
         self.context = Context(self._load(configuration["model"], models))
-        self.kind = getattr(self.context.model, "model_type", "") or configuration["model"].get("path", "")
-        if type(self.context.model).__module__.startswith("mlx_audio.tts.models.kokoro"):
-            self.kind = "kokoro"
+        # The folder of mlx-audio its class is from: what a checkpoint calls itself is another name for some, and none for CSM.
+        self.kind = type(self.context.model).__module__.removeprefix("mlx_audio.tts.models.").split(".")[0]
+        if self.kind == "kokoro":
             kokoro.use_offline_front_end(self.context.model)
         self._runtime(configuration.get("runtime", {}))
         if configuration.get("adapter"):
@@ -97,6 +108,9 @@ class MlxEngine:
             self._code(item["lever"], {k: v for k, v in item.items() if k != "lever"}, REGISTRY, modules, "levers")
         self._arguments(configuration, models)
         self._batching(configuration.get("batching"), modules)
+        brought = codec.bring(self.context.model)  # after quantisation, which is not for it
+        if brought:
+            self.report.digests["codec"] = brought
         weights = traffic.of(self.context.model)
         if weights:
             self.report.notes["traffic"] = weights
@@ -170,8 +184,8 @@ class MlxEngine:
         """Puts voice and sampling into generate(); a name its signature doesn't have would be swallowed, so it is refused."""
         given = dict(configuration.get("sampling", {}))
         wanted = {**given.pop("extra", {}), **given}
-        parameters = inspect.signature(self.context.model.generate).parameters
-        self.accepted = {name for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - {"text"}
+        unread = parameters.unread(self.context.model.generate)
+        self.accepted = parameters.accepted(self.context.model.generate) - unread - {"text"}
         if isinstance(wanted.get("temperature"), dict):
             falls = wanted.pop("temperature")
             wanted["temperature"] = falls["start"]
@@ -186,6 +200,8 @@ class MlxEngine:
             if voice.get(ours) is not None:
                 wanted[theirs] = voice[ours]
         for name in wanted:
+            if name in unread:
+                raise EngineRefused(f"This model's generate() has {name!r} and never reads it: leave it out, it would change nothing.")
             if name not in self.accepted:
                 raise EngineRefused(f"This model's generate() takes no {name!r}; it takes {', '.join(sorted(self.accepted))}.")
         if configuration.get("streaming"):
@@ -198,7 +214,7 @@ class MlxEngine:
                 self.context, self.accepted, self.kind, file, voice["reference"], voice.get("reference_text")
             )
         self.context.generate |= wanted
-        self.token_cap = _token_cap(self.context.model, wanted.get("max_tokens"), parameters)
+        self.token_cap = _token_cap(self.context.model, self.kind, wanted)
         self.language = voice.get("language")
         self.report.effects["generate"] = sorted(wanted)
 
@@ -207,7 +223,7 @@ class MlxEngine:
         if not wanted:
             return
         self.together = together.speaker(self.context, wanted.get("engine", "stock"), modules)
-        self.together_accepts = together.accepts(self.together)
+        self.together_accepts = parameters.accepted(self.together) - parameters.unread(self.together) - {"texts"}
         together.arguments(self.together_accepts, self.context.generate, wanted["size"])  # refused now, not at the first clip
         self.report.effects["batching"] = wanted["size"]
 
@@ -232,6 +248,7 @@ class MlxEngine:
         return arguments
 
     def _spoken(self, function: Callable[..., Any], arguments: dict[str, Any], seed: int) -> Iterator[Chunk]:
+        codec.forget(self.context.model)
         mx.clear_cache()
         mx.reset_peak_memory()
         mx.random.seed(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -19,12 +18,6 @@ def speaker(context: Context, engine: str, modules: list[str]) -> Callable[..., 
     if stock is None:
         raise EngineRefused("This model speaks one sentence at a time (it has no batch_generate): leave the section batching out.")
     return stock
-
-
-def accepts(function: Callable[..., Any]) -> set[str]:
-    """Names of its parameters, without what swallows any other name."""
-    parameters = inspect.signature(function).parameters.values()
-    return {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - {"texts"}
 
 
 def arguments(accepted: Collection[str], single: dict[str, Any], rows: int) -> dict[str, Any]:

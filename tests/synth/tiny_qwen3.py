@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import mlx.core as mx
-from mlx.utils import tree_flatten, tree_map_with_path
+from mlx.utils import tree_flatten
+
+from tests.synth import tiny
 
 CODES, HIDDEN, GROUPS = 64, 64, 16
 _LAYERS = {
@@ -42,30 +44,6 @@ DECODER = {
 SETTINGS = {"temperature": 0.9, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.05, "max_new_tokens": 32}
 
 
-def _randomise(module, seed: int) -> None:
-    mx.random.seed(seed)
-
-    def draw(path, value):
-        if value.ndim == 1:
-            return mx.ones(value.shape) if "norm" in path and path.endswith("weight") else 0.02 * mx.random.normal(value.shape)
-        fan = value.shape[-1] if value.ndim == 2 else value.shape[-1] * value.shape[-2]
-        return mx.random.normal(value.shape) * (1.0 if "embed" in path else fan**-0.5)
-
-    module.update(tree_map_with_path(draw, module.parameters()))
-    mx.eval(module.parameters())
-
-
-def _text_tokenizer(folder: Path) -> None:
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-
-    tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_tokens([AddedToken(t, normalized=False) for t in ("<|im_start|>", "<|im_end|>", "assistant", "user")])
-    tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
-
-
 def _adapter(model, file: Path, peft: bool) -> None:
     """An adapter of rank 4 on the talker's feed-forward layers, as mlx-lm or as PEFT writes one; large enough to be heard."""
     mx.random.seed(5)
@@ -86,23 +64,19 @@ def write(folder: Path, kind: str = "custom_voice") -> None:
     from mlx_audio.tts.models.qwen3_tts import Model, ModelConfig, config
     from mlx_audio.tts.models.qwen3_tts.speech_tokenizer import Qwen3TTSSpeechTokenizer
 
-    (folder / "speech_tokenizer").mkdir(parents=True, exist_ok=True)
     settings = CONFIG | {"tts_model_type": kind}
     model = Model(ModelConfig.from_dict(settings))
-    _randomise(model, 0)
-    mx.save_safetensors(str(folder / "model.safetensors"), dict(tree_flatten(model.parameters())), metadata={"format": "mlx"})
+    tiny.save(folder, tiny.randomise(model, 0), settings)
     for name, peft in (("adapter-mlx", False), ("adapter-peft", True)):
         (folder.parent / name).mkdir(exist_ok=True)
         _adapter(model, folder.parent / name / "adapters.safetensors", peft)
-    (folder / "config.json").write_text(json.dumps(settings))
     (folder / "generation_config.json").write_text(json.dumps(SETTINGS))
-    _text_tokenizer(folder)
+    tiny.byte_tokenizer(folder, ("<|im_start|>", "<|im_end|>", "assistant", "user"))
     speech = Qwen3TTSSpeechTokenizer(config.Qwen3TTSTokenizerConfig(decoder_config=config.Qwen3TTSTokenizerDecoderConfig(**DECODER)))
-    _randomise(speech, 1)
+    tiny.randomise(speech, 1)
     weights = {n: mx.zeros(w.shape) if n.endswith((".alpha", ".beta")) else w for n, w in tree_flatten(speech.parameters())}
-    mx.save_safetensors(str(folder / "speech_tokenizer" / "model.safetensors"), weights)
     rates = {"decode_upsample_rate": 1920, "encode_downsample_rate": 1920}
-    (folder / "speech_tokenizer" / "config.json").write_text(json.dumps({"decoder_config": DECODER, **rates}))
+    tiny.save(folder / "speech_tokenizer", weights, {"decoder_config": DECODER, **rates})
 
 
 if __name__ == "__main__":

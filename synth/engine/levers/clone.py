@@ -13,7 +13,7 @@ from synth.engine.levers import Context
 from synth.engine.protocol import EngineRefused
 
 #: Model types that can't use a recording without its words.
-NEED_TEXT = ("fish_qwen3_omni", "sesame", "csm")
+NEED_TEXT = ("fish_qwen3_omni", "sesame")
 
 
 def recording(file: Path, sha256: str, rate: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -53,8 +53,11 @@ def apply(context: Context, accepted: set[str], kind: str, file: Path, sha256: s
     if extract is None or not has_encoder:
         context.generate["ref_audio"] = samples
         return 1
-    embedding = extract(samples)
-    mx.eval(embedding)
+    try:
+        embedding = extract(samples)
+        mx.eval(embedding)
+    except Exception as error:  # an encoder that is not there, a recording it can't hear
+        raise EngineRefused(f"The model can't make a voice of the recording: {type(error).__name__}: {str(error)[:300]}.") from error
     if "speaker_embedding" in accepted:
         context.generate["speaker_embedding"] = embedding
         return 1

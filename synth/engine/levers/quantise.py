@@ -8,11 +8,15 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 from mlx.utils import tree_unflatten
+from mlx_audio.lm.models.switch_layers import QuantizedSwitchLinear, SwitchLinear
 
 from synth.engine.levers import Context
 from synth.engine.protocol import EngineRefused
 
-QUANTISED = (nn.QuantizedLinear, nn.QuantizedEmbedding)
+QUANTISED = (nn.QuantizedLinear, nn.QuantizedEmbedding, QuantizedSwitchLinear)
+
+#: ZONOS2 casts what it feeds these to the type of their weights, which is an integer once they are packed: every voice would be zeros.
+CASTS_TO_WEIGHTS = re.compile(r"^speaker_(lda_)?projection$")
 
 
 def to_dense(module: Any) -> Any:
@@ -23,7 +27,7 @@ def to_dense(module: Any) -> Any:
     if isinstance(module, nn.QuantizedEmbedding):
         dense: Any = nn.Embedding(1, 1)
     else:
-        dense = nn.Linear(1, 1, bias=False)
+        dense = SwitchLinear(1, 1, 1, bias=False) if isinstance(module, QuantizedSwitchLinear) else nn.Linear(1, 1, bias=False)
         if "bias" in module:
             dense.bias = module.bias
     dense.weight = weight
@@ -42,7 +46,7 @@ def apply(context: Context, rules: list[dict[str, Any]]) -> dict[str, int]:
         if not (hasattr(module, "to_quantized") or isinstance(module, QUANTISED)):
             continue
         index = next((i for i, pattern in enumerate(compiled) if pattern.search(path)), None)
-        if index is None or not allowed(path, module):
+        if index is None or CASTS_TO_WEIGHTS.search(path) or not allowed(path, module):
             continue
         rule = rules[index]
         if rule.get("keep"):
