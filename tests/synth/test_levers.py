@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth import pcm
-from synth.engine.levers.long_text import pieces
+from synth.engine.pieces import pieces
 from synth.engine.protocol import voice_file
 from synth.engine.supervise import ChildRefused
 from synth.pcm import decode

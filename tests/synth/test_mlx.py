@@ -102,7 +102,7 @@ def test_the_folded_weight_norm_changes_no_bit(spoken):
         ({"levers": [{"lever": "os.path:join"}]}, "not on this worker's list"),
         ({"levers": [{"lever": "fold-weight-norm", "depth": 3}]}, "doesn't take these parameters"),
         ({"compile": ["code-predictor"]}, "no code predictor to compile"),
-        ({"batching": {"size": 4}}, "'batching' is not supported"),
+        ({"batching": {"size": 4}}, "one sentence at a time"),
         ({"runtime": {"version": "0.0.1"}}, "asks for mlx-audio 0.0.1"),
     ],
 )
