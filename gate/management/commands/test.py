@@ -15,6 +15,7 @@ CHROMIUM = "/usr/bin/chromium"
 #: Minutes long, and enough to run once: the Postgres half takes these when there is one, the SQLite half the main job.
 ONCE = [
     "tests/e2e/test_compose.py",
+    "tests/e2e/test_ladder.py",
     "tests/e2e/test_scorer_killed.py",
     "tests/e2e/test_sitting.py",
     "tests/e2e/test_firefox.py",
@@ -35,6 +36,9 @@ PURE = [
     "tests/synth/test_telemetry.py",
     "tests/synth/test_contention.py",
     "tests/synth/test_roofline.py",
+    "tests/synth/test_diagnoses.py",
+    "tests/synth/test_other_models.py",
+    "tests/synth/test_acceptance.py",
     "tests/synth/test_supervise.py",
     "tests/synth/test_pcm.py",
     "tests/synth/test_configuration.py",
