@@ -28,10 +28,12 @@ def run(child: Child, configuration: dict[str, Any], sentences: Sequence[dict[st
     watch, macmon, swap = contention.Watch(child.process.pid), telemetry.Macmon(), telemetry.swap_bytes()
     watch.start()
     macmon.start()
-    before = child.sentinels()
-    said = [speak(child, configuration, batch, scratch) for batch in batches]
-    after = child.sentinels()
-    contended, gpu = watch.end(), macmon.end()
+    try:
+        before = child.sentinels()
+        said = [speak(child, configuration, batch, scratch) for batch in batches]
+        after = child.sentinels()
+    finally:  # neither goes on beside whatever comes next
+        contended, gpu = watch.end(), macmon.end()
     clips = [clip for batch in said for clip in batch["clips"]]
     figures = {
         "load_s": child.report["notes"].get("load_s"), "warmup_s": warmup_s, "first_s": first["wall_s"],

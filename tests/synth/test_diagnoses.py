@@ -68,6 +68,8 @@ def test_support_penalty_and_margins():
     assert support(logits, 1.0, 2, 1.0).tolist() == [True, True, False, False]
     assert support(logits, 1.0, 0, 0.6).tolist() == [True, False, False, False]
     assert support(logits, 1.0, 0, 1.0).tolist() == [True, True, True, False]
+    assert support(logits, 0.0, 0, 1.0).tolist() == [True, False, False, False]
+    assert np.isfinite(log_softmax(logits, 0.0)[:3]).all()
     assert penalised(np.array([2.0, -2.0, 1.0]), [0, 1, 9], 2.0).tolist() == [1.0, -4.0, 1.0]
     assert np.exp(log_softmax(logits, 0.7)).sum() == pytest.approx(1)
     found = margins(steps([[1.0, 5.0, 3.0]], suppressed=[1], eos=2))
