@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
 
 from synth.engine.protocol import EngineRefused
+
+#: Model types whose codec can come from elsewhere (`model.codec`).
+SEPARATE = ("fish_qwen3_omni",)
+
+
+@contextmanager
+def taken_from(folder: Path | None) -> Iterator[None]:
+    """While it lasts, a model of such a type that is loaded takes its codec from this folder instead of its own."""
+    if folder is None:
+        yield
+        return
+    from mlx_audio.codec.models.fish_s1_dac import DAC
+
+    stock = DAC.__dict__["from_pretrained"]
+    DAC.from_pretrained = classmethod(lambda cls, *args, **options: stock.__func__(cls, str(folder)))
+    try:
+        yield
+    finally:
+        DAC.from_pretrained = stock
 
 
 def bring(model: Any) -> str | None:

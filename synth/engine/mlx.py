@@ -17,9 +17,9 @@ import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 
-from synth.engine import codec, components, effective, forced, kokoro, parameters, sentinels, together, traffic
+from synth.engine import codec, components, effective, forced, kokoro, loading, parameters, sentinels, together, traffic
 from synth.engine.levers import COMPILE, COMPILE_LAST, REGISTRY, Context, adapter, clone, quantise, sampling
-from synth.engine.protocol import Chunk, EngineRefused, Report, offline_hint, resolve, voice_file
+from synth.engine.protocol import Chunk, EngineRefused, Report, resolve, voice_file
 
 #: What a model type calls a language in `lang_code`; anything else gets the plain code.
 LANGUAGE_NAMES = {
@@ -33,28 +33,6 @@ GUIDANCE = ("cfg_scale", "cfg_weight", "guidance_scale")
 TOKEN_CAPS = {"zonos2": 1024}
 #: What a frame of CSM lasts.
 FRAME_MS = 80
-
-
-def locate(model: dict[str, Any], models: Path) -> str:
-    """Folder or hub name of the weights. A path without a slash is one of the bundled models."""
-    if model.get("id"):
-        return model["id"]
-    path = Path(model["path"])
-    if len(path.parts) == 1:
-        path = models / path
-    if not (path / "config.json").is_file():
-        raise EngineRefused(f"There is no model at {model['path']!r} on this worker: put it there, or correct model.path.")
-    return str(path)
-
-
-def weights_digest(folder: Path) -> str:
-    """sha256 over the names and contents of everything in the folder that decides the sound."""
-    digest = hashlib.sha256()
-    for file in sorted(p for p in folder.rglob("*") if p.suffix in (".safetensors", ".json", ".npz")):
-        digest.update(str(file.relative_to(folder)).encode() + b"\0")
-        with file.open("rb") as handle:
-            digest.update(hashlib.file_digest(handle, "sha256").digest())
-    return digest.hexdigest()
 
 
 def commits(*packages: str) -> dict[str, str]:
@@ -87,16 +65,16 @@ class MlxEngine:
     """See protocol.Engine. Everything happens on the thread that made it: MLX streams are thread-local."""
 
     def __init__(self, configuration: dict[str, Any], models: Path, modules: list[str]) -> None:
-        if configuration["model"].get("codec"):
-            raise EngineRefused("A codec of its own (model.codec) is not supported by this version's mlx-audio engine: leave it out.")
         if platform.system() == "Linux":
             from synth.engine import cpu
 
             cpu.install()
         self.report = Report()
-        self.context = Context(self._load(configuration["model"], models))
+        self.context = Context(loading.load(configuration["model"], models, self.report))
         # The folder of mlx-audio its class is from: what a checkpoint calls itself is another name for some, and none for CSM.
         self.kind = type(self.context.model).__module__.removeprefix("mlx_audio.tts.models.").split(".")[0]
+        if configuration["model"].get("codec") and self.kind not in codec.SEPARATE:
+            raise EngineRefused("This model brings its own codec and takes no other: leave model.codec out.")
         if self.kind == "kokoro":
             kokoro.use_offline_front_end(self.context.model)
         self._runtime(configuration.get("runtime", {}))
@@ -127,24 +105,6 @@ class MlxEngine:
             "platform": platform.platform(), "device": str(mx.default_device()), "metal": mx.metal.is_available(),
             "threads": os.environ.get("MKL_NUM_THREADS", ""),
         }  # fmt: skip
-
-    def _load(self, model: dict[str, Any], models: Path) -> Any:
-        from mlx_audio.tts import load
-        from mlx_audio.utils import get_model_path
-
-        place = locate(model, models)
-        options = {"revision": model["revision"]} if model.get("revision") and model.get("id") else {}
-        try:
-            loaded = load(place, **options)
-        except Exception as error:
-            wanted = f"{place} at revision {model['revision']}" if options else place
-            raise EngineRefused(
-                f"The model {wanted} can't be loaded on this worker: {type(error).__name__}: {str(error)[:300]}.{offline_hint(model)}"
-            ) from error
-        found = self.report.digests["weights"] = weights_digest(get_model_path(place, **options))
-        if model.get("sha256") not in (None, found):
-            raise EngineRefused(f"The weights at {place} have sha256 {found[:12]}, the configuration names {model['sha256'][:12]}.")
-        return loaded
 
     def _runtime(self, runtime: dict[str, Any]) -> None:
         if runtime.get("version") and runtime["version"] != version("mlx-audio"):

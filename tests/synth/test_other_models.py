@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,3 +175,30 @@ def test_what_a_model_has_not_is_refused_in_a_sentence(model):
 def test_a_codec_that_is_not_on_the_worker_is_told_before_anything_is_said(tiny_zonos2, spoken):
     with pytest.raises(ChildRefused, match="The model's codec tiny/dac can't be loaded on this worker"):
         spoken({name: value for name, value in tiny_zonos2.items() if name != "runtime"})
+
+
+def test_fish_takes_its_codec_from_elsewhere_and_others_take_none(tiny_fish, tiny, spoken, tmp_path):
+    """The codec's folder decides the sound, and what it is goes on record; a folder without one is a sentence."""
+    from safetensors.numpy import load_file
+
+    own = Path(tiny_fish["model"]["path"])
+    weights = load_file(own / "codec.safetensors")
+    (elsewhere := tmp_path / "codec").mkdir()
+    save_file(
+        {name: value * 0.5 if name.startswith("decoder") else value for name, value in weights.items()}, elsewhere / "codec.safetensors"
+    )
+    (elsewhere / "config.json").write_text("{}")
+
+    def with_codec(body, folder, **more):
+        return body | {"model": body["model"] | {"codec": {"path": str(folder)} | more}}
+
+    (plain, _), (same, _) = spoken(tiny_fish), spoken(with_codec(tiny_fish, own))
+    other, child = spoken(with_codec(tiny_fish, elsewhere))
+    assert plain["pcm_sha256"] == same["pcm_sha256"] != other["pcm_sha256"] and len(child.report["digests"]["model.codec"]) == 64
+    for body, says in (
+        (with_codec(tiny_fish, tmp_path / "none"), "no model at"),
+        (with_codec(tiny_fish, elsewhere, sha256="0" * 64), "has sha256"),
+        (with_codec(tiny, own), "takes no other"),
+    ):
+        with pytest.raises(ChildRefused, match=says):
+            spoken(body)
