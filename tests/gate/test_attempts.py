@@ -15,13 +15,6 @@ GOOD = {"cer": 0.0, "dnsmos": 3.0, "level_dbfs": -20, "duration_s": 1.0, "failed
 AUTOMATIC = {"listening": {"required": False}, "margins": {"catastrophe": 1.0}}
 
 
-@pytest.fixture
-def mac(db, tmp_path):
-    bench = flow.bench(tmp_path)
-    yield bench
-    bench.close()
-
-
 def again(lever):
     return Lever.objects.select_related("draw").get(pk=lever.pk)
 

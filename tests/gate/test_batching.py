@@ -14,13 +14,6 @@ from tests.gate.test_register import spec
 pytestmark = pytest.mark.usefixtures("known_metrics")
 
 
-@pytest.fixture
-def mac(db, tmp_path):
-    bench = flow.bench(tmp_path)
-    yield bench
-    bench.close()
-
-
 def tone(**how):
     return factories.tone(**how)
 

@@ -15,13 +15,6 @@ pytestmark = pytest.mark.usefixtures("known_metrics")
 
 
 @pytest.fixture
-def mac(db, tmp_path):
-    bench = flow.bench(tmp_path)
-    yield bench
-    bench.close()
-
-
-@pytest.fixture
 def settled(mac):
     """A lever whose clips everybody may hear."""
     return through_its_blocks(mac, change={"sampling": {"extra": {"slow_s": 0.01}}, "expect_bit_exact": True})

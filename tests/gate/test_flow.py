@@ -16,13 +16,6 @@ IDENTICAL = {"runtime": {"cache_limit_mb": 512}, "expect_bit_exact": True}
 pytestmark = pytest.mark.usefixtures("known_metrics")
 
 
-@pytest.fixture
-def mac(db, tmp_path):
-    bench = flow.bench(tmp_path)
-    yield bench
-    bench.close()
-
-
 def settled(lever):
     return Lever.objects.get(pk=lever.pk)
 

@@ -17,13 +17,6 @@ PLAN = {"looks": [0.5, 1.0], "listening": {"required": False}}
 GOOD = {"cer": 0.0, "dnsmos": 3.0, "level_dbfs": -20, "duration_s": 1.0, "failed": ""}
 
 
-@pytest.fixture
-def mac(db, tmp_path):
-    bench = flow.bench(tmp_path)
-    yield bench
-    bench.close()
-
-
 def begun(mac, **kwargs):
     lever = factories.registered(texts=factories.SENTENCES, **({"plan": PLAN} | kwargs))
     flow.work(mac)

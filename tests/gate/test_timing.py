@@ -14,13 +14,6 @@ pytestmark = pytest.mark.usefixtures("known_metrics")
 BUSY = {"0": {"browser": {"samples": 9, "max_percent": 90}}}
 
 
-@pytest.fixture
-def mac(db, tmp_path):
-    bench = flow.bench(tmp_path)
-    yield bench
-    bench.close()
-
-
 def through_its_blocks(mac, **kwargs):
     """A lever that is settled by hash, so that only its blocks matter."""
     lever = factories.registered(**kwargs)
