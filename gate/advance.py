@@ -106,9 +106,10 @@ def _no_effect(lever: Lever, parent: dict, candidate: dict) -> bool:
 
 def groups_of(lever: Lever):
     """The render groups this lever waits for; repeated clips only matter to one that claims to be bit-identical."""
+    # By what they hold: a batch stands at its first sentence's place, and others of it may be covered by an earlier look than that one.
     mine = RenderGroup.objects.filter(
-        draw_key=lever.draw.key, configuration__in=list(identity.arms(lever)), place__lt=len(stages.covered(lever))
-    )
+        draw_key=lever.draw.key, configuration__in=list(identity.arms(lever)), renders__sentence__in=stages.covered(lever)
+    ).distinct()
     own = (
         mine
         if lever.wanted["claims_identical"]

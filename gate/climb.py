@@ -87,22 +87,29 @@ def climb(ladder: Ladder) -> str:
                 return f"{step.slug} is not begun: {below.slug}, which it stands on, is {below.lever.verdict.verdict}."
             _begin(ladder, step, below)
             return ""
+        wanted = register.systems(_spec(ladder, step, below))[2].digest()
+        if step.lever.candidate.digest != wanted:
+            raise Refused(
+                "rung_changed",
+                f"{step.slug} was registered as another system than the file now says: give the rung a new name, or the ladder.",
+                "rungs",
+            )
         if not step.settled:
             return step.stuck
         below = step
     return ""
 
 
+def _spec(ladder: Ladder, step: Step, below: Step | None) -> dict[str, Any]:
+    return {
+        "lever": step.slug, "title": step.rung.title, "change": {"name": step.slug} | step.rung.change,
+        "parent": below.lever.candidate.body if below is not None and below.lever is not None else ladder.root,
+        "sentences": ladder.sentences, "plan": ladder.plan | step.rung.plan,
+    }  # fmt: skip
+
+
 def _begin(ladder: Ladder, step: Step, below: Step | None) -> None:
-    parent = below.lever.candidate.body if below is not None and below.lever is not None else ladder.root
-    (lever,) = register.register(
-        [
-            {
-                "lever": step.slug, "title": step.rung.title, "parent": parent, "change": {"name": step.slug} | step.rung.change,
-                "sentences": ladder.sentences, "plan": ladder.plan | step.rung.plan,
-            }
-        ]
-    )  # fmt: skip
+    (lever,) = register.register([_spec(ladder, step, below)])
     history.note(lever, f"a rung of the ladder {ladder.ladder}")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gate import policy
+from gate import policy, stages
 from synth import configuration as schema
+from synth.batches import whole_batches
 from synth.configuration import Refused
 
 
@@ -28,8 +29,11 @@ def streams(plan: policy.Plan, parent: schema.Configuration, candidate: schema.C
         )
 
 
-def batches(parent: schema.Configuration, candidate: schema.Configuration, drawn: int) -> None:
-    """What speaks several at once is judged at its size: one batch of it must be there, and no comparison of hashes."""
+def batches(plan: policy.Plan, parent: schema.Configuration, candidate: schema.Configuration, drawn: int) -> None:
+    """What speaks several at once is judged at its size: every look must render and time whole batches of it, and compares no hashes."""
+    covered = [0, *stages.counts(plan, drawn)]
+    least = min(b - a for a, b in zip(covered, covered[1:], strict=False))
+    sizes = [c.batching.size for c in (parent, candidate) if c.batching]
     for which, configuration in (("parent", parent), ("candidate", candidate)):
         if configuration.batching is None:
             continue
@@ -40,10 +44,23 @@ def batches(parent: schema.Configuration, candidate: schema.Configuration, drawn
                 "sounds by its neighbours: leave it out.",
                 "candidate.expect_bit_exact",
             )
-        if configuration.batching.size > drawn:
+        if configuration.streaming is not None:
+            raise Refused(
+                "stream_or_batch",
+                f"The {which} has both streaming and batching: a stream is one listener's, a batch many sentences at once; leave one out.",
+                f"{which}.streaming",
+            )
+        if configuration.batching.size > least:
             raise Refused(
                 "batch_too_large",
-                f"{which}.batching.size is {configuration.batching.size} and {drawn} sentences are drawn: draw as many at least, "
-                "or it would be judged at another batch size.",
+                f"{which}.batching.size is {configuration.batching.size} and a look has {least} new sentences: draw more, or look less "
+                "often, or it would be judged at another batch size.",
                 f"{which}.batching.size",
             )
+    if sizes and plan.timed and whole_batches(1, sizes) > drawn:
+        raise Refused(
+            "batch_too_large",
+            f"Whole batches of {' and '.join(map(str, sizes))} take {whole_batches(1, sizes)} sentences, and {drawn} are drawn: draw as "
+            "many at least, or one system would be timed at another batch size.",
+            "candidate.batching.size",
+        )

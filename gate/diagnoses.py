@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from gate import export, history
 from gate.models import Lever
@@ -67,7 +68,7 @@ def ask(lever: Lever, kind: str, text: str = "", user: Any = None) -> Diagnosis:
     drawn, largest = len(lever.draw.order), max((int(size) for size in asked.get("sizes", [])), default=1)
     if largest > drawn:
         raise Refused("batch_too_large", f"A batch of {largest} needs as many sentences; {drawn} were drawn.", "sizes")
-    count = min(whole_batches(SENTENCES[kind], [largest]), drawn // largest * largest)
+    count = min(whole_batches(SENTENCES[kind], [largest], drawn), drawn)
     sentences = [
         {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(lever.draw.key, s.digest, 0)}
         for s in lever.draw.sentences()[:count]
@@ -85,11 +86,20 @@ def ask(lever: Lever, kind: str, text: str = "", user: Any = None) -> Diagnosis:
     return made
 
 
+def take_back(lever: Lever, pk: int, user: Any = None) -> bool:
+    """Ends a look that still waits for a worker; False when one has it, or it is over."""
+    waiting = of(lever).filter(pk=pk, state=Leased.State.QUEUED)
+    ended = waiting.update(state=Leased.State.FAILED, settled_at=timezone.now(), error="It was taken back while it waited for a worker.")
+    if ended:
+        history.note(lever, "a closer look was taken back", user)
+    return bool(ended)
+
+
 def facts(one: Diagnosis) -> dict[str, Any]:
     """A look as a page or a program reads it."""
     readers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"cadence": _cadence, "forced": _forced, "components": _components}
     found: dict[str, Any] = {
-        "kind": one.kind, "state": one.state, "error": one.error, "asked": one.asked, "at": one.created_at,
+        "pk": one.pk, "kind": one.kind, "state": one.state, "error": one.error, "asked": one.asked, "at": one.created_at,
         "worker": one.report.get("worker"),        "device_class": one.report.get("device_class"), "sentences": len(one.sentences),
     }  # fmt: skip
     return found | (readers.get(one.kind, _as_is)(one.report) if one.state == Leased.State.DONE else {})

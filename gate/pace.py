@@ -63,14 +63,19 @@ def _log_yardstick(run: Pass) -> float:
 
 
 def _lent(blocks: list[TimedBlock], plan: policy.Plan) -> float | None:
-    """How many times as fast the machine itself was for the candidate, or None: no lever touches the yardstick, so it should be 1."""
+    """How many times as fast the machine itself was for the candidate, or None where it was alike for both, as far as can be told.
+
+    No lever touches the yardstick. A machine that was slower for the candidate hides what it gained, one that was faster lends it some.
+    """
     if any(b.first.body.get("runtime") != b.second.body.get("runtime") for b in blocks):
         return None  # processes that are set up differently
     try:
         found = speed.speedup(*_runs(blocks, _log_yardstick), plan.share)
     except Unmeasured:
         return None
-    return found.estimate if found.lower > 1 and found.estimate >= LENT else None
+    faster = found.lower > 1 and found.estimate >= LENT
+    slower = found.upper < 1 and found.estimate <= 1 / LENT
+    return found.estimate if faster or slower else None
 
 
 def _sides(blocks: list[TimedBlock], share: float) -> list[float]:
@@ -92,6 +97,8 @@ def measured_gain(blocks: Blocks, plan: policy.Plan) -> tuple[str, dict[str, Any
     clean = undisturbed(blocks.rows())
     if len(clean) < plan.timing.blocks:
         return "invalid", {}
+    if plan.benefit != "memory" and (lent := _lent(clean, plan)):
+        return "invalid", {"lent": lent}
     try:
         if plan.benefit == "streaming":
             return _streaming(clean, plan)

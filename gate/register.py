@@ -120,17 +120,22 @@ def _sentences(spec: Spec) -> tuple[list[Text], list[str]]:
     return texts, list(first)
 
 
-def check(mapping: dict[str, Any]) -> Checked:
-    """Everything that can be refused without a worker. Raises Refused with one sentence."""
+def systems(mapping: dict[str, Any]) -> tuple[Spec, schema.Configuration, schema.Configuration]:
+    """A spec as written, with its parent and its candidate whole. Raises Refused."""
     plain(mapping)
     try:
         spec = Spec.model_validate(mapping)
     except ValidationError as error:
         raise refusal(error, "spec") from error
+    parent = _parent(spec)
+    return spec, parent, _candidate(spec, parent)
+
+
+def check(mapping: dict[str, Any]) -> Checked:
+    """Everything that can be refused without a worker. Raises Refused with one sentence."""
+    spec, parent, candidate = systems(mapping)
     if Lever.objects.filter(slug=spec.lever).exists():
         raise Refused("slug_taken", f"lever is {spec.lever!r}: that name is taken; a re-try is a new lever with a new name.", "lever")
-    parent = _parent(spec)
-    candidate = _candidate(spec, parent)
     for which, configuration in (("parent", parent), ("candidate", candidate)):
         comparable.seeds(configuration, which)
         voices.check(configuration, which)
@@ -149,7 +154,7 @@ def check(mapping: dict[str, Any]) -> Checked:
     policy.check_reach(plan, drawn)
     _check_controls(plan, spec, len(texts) - drawn)
     comparable.streams(plan, parent, candidate)
-    comparable.batches(parent, candidate, drawn)
+    comparable.batches(plan, parent, candidate, drawn)
     touched = schema.sections(changes)
     warnings = []
     if drawn < plan.floor.sentences or drawn * plan.replicates < plan.floor.clips:

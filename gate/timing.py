@@ -36,7 +36,7 @@ class Blocks:
     def _ask(self, number: int) -> bool:
         """Asks for a block; False when another process has asked for it already."""
         draw, body = self.lever.draw, self.lever.plan.body
-        count = whole_batches(policy.of(body).timing.sentences, batch_sizes(self.first, self.second))
+        count = whole_batches(policy.of(body).timing.sentences, batch_sizes(self.first, self.second), len(draw.order)) or len(draw.order)
         sentences = [
             {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(draw.key, s.digest, 0)}
             for s in draw.sentences()[:count]

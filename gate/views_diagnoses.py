@@ -30,6 +30,9 @@ def page(request: HttpRequest, slug: str) -> HttpResponse:
     found = lever_or_404(slug)
     problem: tuple[str, str] = ("", "")
     if request.method == "POST":
+        if request.POST.get("take_back", "").isdigit():
+            diagnoses.take_back(found, int(request.POST["take_back"]), request.user)
+            return redirect("diagnoses", slug=slug)
         kind = request.POST.get("kind", "")
         try:
             diagnoses.ask(found, kind, request.POST.get("values", ""), request.user)
@@ -43,10 +46,12 @@ def page(request: HttpRequest, slug: str) -> HttpResponse:
 def _context(found: Lever, typed: str, kind: str, problem: str) -> dict[str, Any]:
     rows = list(diagnoses.of(found)[:40])
     waiting = {one.kind for one in rows if one.state not in Leased.SETTLED}
+    drawn = len(found.draw.order) if found.draw else 0
     kinds = [
         {
             "name": name, "title": title, "words": words, "label": label, "waiting": name in waiting,
-            "default": typed if name == kind and problem else " ".join(map(str, values)), "problem": problem if name == kind else "",
+            "default": typed if name == kind and problem else " ".join(str(v) for v in values if name != "sweep" or v <= drawn),
+            "problem": problem if name == kind else "",
         }
         for name, (title, words, label, values) in KINDS.items()
     ]  # fmt: skip

@@ -40,6 +40,7 @@ class Ask(Schema):
 
 class Failure(Schema):
     error: str
+    elsewhere: bool = False
 
 
 class ClipResult(Schema):
@@ -282,7 +283,7 @@ def refuse(request: HttpRequest, kind: str, lease: uuid.UUID, body: Failure):
     """This worker can't run the configuration: a preflight or a closer look ends with the cause, anything else waits for another worker."""
     model, worker = mine(request, kind, lease), me(request)
     with transaction.atomic():
-        if kind in ("preflight", "diagnosis"):
+        if kind == "preflight" or (kind == "diagnosis" and not body.elsewhere):
             unit: Any = queue.fail(model, lease, timezone.now(), body.error, final=True)
         else:
             unit = queue.give_back(model, lease, body.error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -17,7 +18,8 @@ def in_batches(items: Sequence[Item], batching: dict[str, Any] | None, text: Cal
     return [ordered[k : k + size] for k in range(0, len(ordered), size)]
 
 
-def whole_batches(count: int, sizes: Sequence[int]) -> int:
-    """At least `count`, and whole batches of the largest size: a part of one would be judged at another batch size."""
-    largest = max(sizes, default=1)
-    return -(-count // largest) * largest
+def whole_batches(count: int, sizes: Sequence[int], most: int | None = None) -> int:
+    """About `count`, at most `most`, and whole batches of every size: a part of one would be judged at another. 0 where none fits."""
+    step = math.lcm(*sizes)
+    found = -(-count // step) * step
+    return found if most is None or found <= most else most // step * step

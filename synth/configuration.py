@@ -176,14 +176,6 @@ class Configuration(Section):
     expect_bit_exact: bool = False
     note: str = ""
 
-    @model_validator(mode="after")
-    def one_way_of_speaking(self) -> Configuration:
-        if self.streaming and self.batching:
-            raise ValueError("streaming and batching exclude one another: a stream is one listener's, a batch is many sentences at once")
-        if self.batching and self.expect_bit_exact:
-            raise ValueError("a batch can't be compared bit for bit: what a sentence sounds like depends on its neighbours")
-        return self
-
     def canonical(self) -> dict[str, Any]:
         """What the digest is taken over: defaults left out, so that a new default section changes no digest."""
         return self.model_dump(mode="json", exclude={"name", "parent", "note", "expect_bit_exact", "schema_"}, exclude_defaults=True)

@@ -85,6 +85,6 @@ class Desk:
         """It went wrong here; it may go right the next time."""
         self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/fail", json={"error": error})
 
-    def refuse(self, unit: dict[str, Any], error: str) -> None:
-        """This worker can't do it at all; another might."""
-        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/refuse", json={"error": error})
+    def refuse(self, unit: dict[str, Any], error: str, elsewhere: bool = False) -> None:
+        """This worker can't do it at all. `elsewhere`: for a reason of its own, so that another should be asked whatever the unit is."""
+        self.call("POST", f"/units/{unit['kind']}/{unit['lease']}/refuse", json={"error": error, "elsewhere": elsewhere})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from synth import contention, timed
-from synth.engine.supervise import Child, ChildFailed, ChildRefused
+from synth.engine.supervise import Child, ChildFailed, ChildRefused, OtherFiles
 
 if TYPE_CHECKING:
     from synth.worker import Bench
@@ -23,6 +23,10 @@ def _arms(unit: Unit) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
     return list(zip(names, unit["configurations"], unit["made_of"], strict=True))
 
 
+def _without(configuration: dict[str, Any], *sections: str) -> dict[str, Any]:
+    return {name: value for name, value in configuration.items() if name not in sections}
+
+
 def _quiet(bench: Bench) -> None:
     contention.wait_until_quiet(bench.idle_wait_s, lambda: not (bench.heart and bench.heart.lost))
 
@@ -32,11 +36,13 @@ def sweep(bench: Bench, unit: Unit) -> dict[str, Any]:
     rows = []
     for name, configuration, made_of in _arms(unit):
         for size in unit["asked"]["sizes"]:
-            varied = configuration | {"batching": (configuration.get("batching") or {}) | {"size": size}}
+            varied = _without(configuration, "streaming") | {"batching": (configuration.get("batching") or {}) | {"size": size}}
             row: dict[str, Any] = {"system": name, "size": size}
             try:
                 _quiet(bench)
                 row |= _size(timed.run(bench.fresh(varied, "", made_of), varied, unit["sentences"], bench.scratch))
+            except OtherFiles:
+                raise
             except (ChildRefused, ChildFailed) as error:  # too large for the memory, say; the other sizes go on
                 row["error"] = str(error)
             finally:
@@ -64,7 +70,7 @@ def cadence(bench: Bench, unit: Unit) -> dict[str, Any]:
     for name, configuration, made_of in _arms(unit):
         whole = _whole(bench, configuration, made_of, unit)
         for interval in unit["asked"]["intervals"]:
-            varied = configuration | {"streaming": (configuration.get("streaming") or {}) | {"interval_s": interval}}
+            varied = _without(configuration, "batching") | {"streaming": (configuration.get("streaming") or {}) | {"interval_s": interval}}
             _quiet(bench)
             child = bench.fresh(varied, "", made_of)
             _clip(child, bench, max(unit["sentences"], key=lambda s: len(s["text"])))  # a warm-up
@@ -81,8 +87,7 @@ def cadence(bench: Bench, unit: Unit) -> dict[str, Any]:
 
 def _whole(bench: Bench, configuration: dict[str, Any], made_of: dict[str, str], unit: Unit) -> list[str]:
     """Files of the same clips spoken without streaming."""
-    alone = {k: v for k, v in configuration.items() if k != "streaming"}
-    child = bench.fresh(alone, "", made_of)
+    child = bench.fresh(_without(configuration, "streaming", "batching"), "", made_of)
     files = [_clip(child, bench, sentence)["file"] for sentence in unit["sentences"]]
     bench.end_child()
     return files
@@ -97,10 +102,10 @@ def _clip(child: Child, bench: Bench, sentence: dict[str, Any]) -> dict[str, Any
 
 def forced(bench: Bench, unit: Unit) -> dict[str, Any]:
     """The parent's tokens replayed through the candidate, and through the parent itself as a check of the method."""
-    systems = [
-        {k: v for k, v in c.items() if k not in UNSEEN} | {"levers": [{"lever": "watch-tokens"}, *c.get("levers", [])]}
-        for c in unit["configurations"]
-    ]
+    systems = [_watched(c) for c in unit["configurations"]]
+    caps = [c.get("sampling", {}).get("max_tokens") for c in systems]
+    if caps[0] != caps[1]:  # the candidate goes as far as the parent went
+        systems[1] = systems[1] | {"sampling": {k: v for k, v in (systems[1].get("sampling", {}) | {"max_tokens": caps[0]}).items() if v}}
     orders = [
         {k: s[k] for k in ("text", "language", "seed")} | {"file": str(bench.scratch / f"{k}.npz")} for k, s in enumerate(unit["sentences"])
     ]
@@ -117,6 +122,12 @@ def forced(bench: Bench, unit: Unit) -> dict[str, Any]:
         "frames": sum(r["frames"] for r in recorded), "codebooks": _sum(replayed), "itself": _sum(itself), "left_out": left_out,
         "margins": {name: _margins(found) for name, found in (("parent", recorded), ("candidate", replayed))},
     }  # fmt: skip
+
+
+def _watched(configuration: dict[str, Any]) -> dict[str, Any]:
+    """The system with a watch on its tokens, and without what hides them or gives the two another text."""
+    levers = [one for one in configuration.get("levers", []) if one["lever"] != "chunk-text"]
+    return _without(configuration, *UNSEEN) | {"levers": [{"lever": "watch-tokens"}, *levers]}
 
 
 def _sum(found: list[dict[str, Any]]) -> list[dict[str, float]]:
@@ -137,9 +148,8 @@ def components(bench: Bench, unit: Unit) -> dict[str, Any]:
     """Seconds of each component of each system, from an instrumented run of its own."""
     rows = []
     for name, configuration, made_of in _arms(unit):
-        plain = {k: v for k, v in configuration.items() if k not in ("batching", "streaming")}
         _quiet(bench)
-        child = bench.fresh(plain, "", made_of)
+        child = bench.fresh(_without(configuration, "batching", "streaming"), "", made_of)
         begin = time.perf_counter()
         sentence = max(unit["sentences"], key=lambda s: len(s["text"]))
         found = child.look("components", **{k: sentence[k] for k in ("text", "language", "seed")})

@@ -29,6 +29,7 @@ class Wanted:
 def ask(configuration: Configuration, draw_key: str, wanted: Sequence[Wanted], device_class: str) -> None:
     """Has everything rendered that nobody asked for before. Two that ask at once ask for each render once."""
     batching = configuration.body.get("batching")
+    wanted = list({w.identity: w for w in wanted}.values())  # a sentence may stand in two lists
     while missing := _missing(configuration, draw_key, wanted):
         # Replicates of a sentence are never spoken in one call.
         for layer in sorted({(w.replicate, w.repetition) for w in missing}):

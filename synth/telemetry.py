@@ -5,6 +5,7 @@ macmon is asked only where EARWITNESS_MACMON=1 is set: it was seen to disturb th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -76,11 +77,15 @@ class Macmon:
 
     def __init__(self) -> None:
         self.program = shutil.which("macmon") if os.environ.get("EARWITNESS_MACMON") == "1" else None
+        self.version = ""
         self.readings: list[dict[str, float]] = []
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        if self.program:
+        if not self.program:
+            return
+        with contextlib.suppress(OSError, subprocess.SubprocessError):  # a monitor that won't run costs no pass
+            self.version = subprocess.run([self.program, "--version"], capture_output=True, text=True, timeout=10).stdout.strip()
             self.process = subprocess.Popen(
                 [self.program, "pipe", "-i", str(EVERY_MS)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
@@ -91,15 +96,14 @@ class Macmon:
         for line in stream:
             try:
                 self.readings.append(reading(json.loads(line)))
-            except (ValueError, TypeError):  # a line cut short by its end, or of a format nobody has seen
+            except (ValueError, TypeError, AttributeError):  # a line cut short by its end, or of a format nobody has seen
                 continue
 
     def end(self) -> dict[str, Any]:
         """The summary with macmon's version; {} where it did not run."""
         if self.process is None:
             return {}
-        self.process.terminate()
+        self.process.kill()
         self.process.wait()
         self.reader.join(timeout=5)
-        said = subprocess.run([str(self.program), "--version"], capture_output=True, text=True, timeout=10).stdout.strip()
-        return {"macmon": said} | summary(self.readings)
+        return {"macmon": self.version} | summary(self.readings)

@@ -49,19 +49,18 @@ def run(child: Child, configuration: dict[str, Any], sentences: Sequence[dict[st
 
 
 def speak(child: Child, configuration: dict[str, Any], batch: Sequence[dict[str, Any]], scratch: Path) -> dict[str, Any]:
-    """One call: {"wall_s", "clips", "steps", "needed", "computed"}; the last three count tokens of a batch, computed ones with padding."""
+    """One call: {"wall_s", "clips", "steps", "needed", "computed"}; the last three are a batch's."""
     first = batch[0]
     order = {"language": first["language"], "seed": first["seed"], "out": str(scratch)}
     if configuration.get("batching"):
         said = child.batch(order | {"rows": [{"id": k, "text": s["text"]} for k, s in enumerate(batch)]})
-        made, wall = said["clips"], said["figures"].get("wall_s", 0.0)
+        made, figures = said["clips"], said["figures"]
     else:
         made = [child.clip(order | {"id": 0, "text": first["text"]})]
-        wall = made[0]["figures"].get("wall_s", 0.0)
+        figures = made[0]["figures"]
     for clip in made:
         if clip["outcome"] != "made":
             raise ChildFailed(f"a timed clip failed: {clip['error']}")
-    tokens = [clip["figures"]["tokens"] for clip in made]
     clips = [
         {
             "sentence": s["sentence"], "wall_s": clip["figures"]["wall_s"], "audio_s": clip["figures"]["audio_s"],
@@ -69,7 +68,7 @@ def speak(child: Child, configuration: dict[str, Any], batch: Sequence[dict[str,
         }
         for s, clip in zip(batch, made, strict=True)
     ]  # fmt: skip
-    return {"wall_s": wall, "clips": clips, "steps": max(tokens), "needed": sum(tokens), "computed": max(tokens) * len(tokens)}
+    return {"wall_s": figures["wall_s"], "clips": clips} | {name: figures.get(name, 0) for name in ("steps", "needed", "computed")}
 
 
 def kept(clip: dict[str, Any], name: str) -> Any:

@@ -11,12 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from synth import contention, desk, diagnoses, roofline, telemetry, timed
 from synth.engine.protocol import voice_file
-from synth.engine.supervise import Child, ChildFailed, ChildRefused
+from synth.engine.supervise import Child, ChildFailed, ChildRefused, OtherFiles
 from synth.heart import Heart
 
 log = logging.getLogger("earwitness.worker")
@@ -79,6 +80,8 @@ class Bench:
             log.info("a %s was taken over by another worker or was already settled", unit["kind"])
         except (desk.Unreachable, desk.Denied):
             raise
+        except OtherFiles as error:
+            self._give_back(unit, partial(self.desk.refuse, elsewhere=True), str(error))
         except ChildRefused as error:
             self._give_back(unit, self.desk.refuse, str(error))
         except Exception as error:  # noqa: BLE001 - told to the host, which knows how often to try again
@@ -108,6 +111,8 @@ class Bench:
     def fresh(self, configuration: dict[str, Any], digest: str, made_of: dict[str, str] | None = None) -> Child:
         """A new child. `made_of`: digests of weights, adapter and code this configuration was first tried with. Raises ChildRefused."""
         self.end_child()
+        if self.heart and self.heart.lost:  # whatever is begun now belongs to somebody else
+            raise desk.Lost
         self._fetch_voice(configuration.get("voice", {}).get("reference"))
         self.child = Child(configuration, digest, self.models, self.modules)
         self.child.start()
@@ -115,7 +120,7 @@ class Bench:
         other = sorted(name for name, sha in (made_of or {}).items() if found.get(name) != sha)
         if other:
             self.end_child()
-            raise ChildRefused(
+            raise OtherFiles(
                 f"What the configuration is made of is another thing on this worker: {', '.join(other)}. Bring the same files here."
             )
         return self.child

@@ -128,9 +128,10 @@ def speak_together(engine: protocol.Engine, order: dict[str, Any]) -> dict[str, 
     wall = time.perf_counter() - begin
     tokens = [sum(p.tokens for p in said) for said in parts]
     figures = {
-        "wall_s": wall, "cpu_s": time.process_time() - cpu, "rows": len(rows), "steps": max(tokens),
-        "useful_share": together.useful_share(tokens), **memory(engine),
+        "wall_s": wall, "cpu_s": time.process_time() - cpu, "rows": len(rows), **memory(engine),
+        **together.work(tokens, getattr(engine, "rows_taken", lambda: None)()),
     }  # fmt: skip
+    figures["useful_share"] = figures["needed"] / figures["computed"] if figures["computed"] else None
     clips = []
     for row, said, at in zip(rows, parts, arrivals, strict=True):
         clips.append(clip_of(engine, row, said, at, at[-1] if at else wall, {"together": figures}))
@@ -177,7 +178,13 @@ def main() -> None:
             elif order["op"] == "look" and engine is not None:
                 if not hasattr(engine, "look"):
                     raise protocol.EngineRefused("This system's engine shows nothing of what goes on inside it.")
-                emit("look", found=engine.look(order))
+                try:
+                    found = engine.look(order)
+                except protocol.EngineRefused:
+                    raise
+                except Exception as error:
+                    raise protocol.EngineRefused(f"The look broke off: {type(error).__name__}: {str(error)[:500]}.") from error
+                emit("look", found=found)
             elif engine is not None:
                 event = order["op"]
                 emit(event, **(speak_together if event == "batch" else speak)(engine, order))

@@ -12,6 +12,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 #: Frames at either end of a sentence whose margin over the end of speech is looked at: a model that stops early shows at both.
 EDGE = 20
+#: Natural logarithm of the smallest probability that is told from nothing.
+LEAST = -100.0
 #: What a step is drawn with, besides its logits.
 SETTINGS = ("temperature", "top_k", "top_p", "repetition_penalty")
 
@@ -75,7 +77,7 @@ def log_softmax(logits: Floats, temperature: float) -> Floats:
     """At temperature 0, where the best token is taken, the distribution at temperature 1: it still tells how near two systems are."""
     scaled = logits / (temperature if temperature > 0 else 1.0)
     scaled = scaled - scaled.max()
-    found: Floats = scaled - np.log(np.exp(scaled).sum())
+    found: Floats = np.maximum(scaled - np.log(np.exp(scaled).sum()), LEAST)  # what can't be said at all stays a number
     return found
 
 
@@ -136,5 +138,5 @@ def margins(steps: Steps) -> dict[str, list[float]]:
     for k in np.flatnonzero(steps.codebook == 0):
         row = steps.allowed(int(k))
         end, row[steps.eos] = row[steps.eos], -np.inf
-        found.append(round(float(row.max() - end), 4))
+        found.append(round(float(np.clip(row.max() - end, LEAST, -LEAST)), 4))
     return {"first": found[:EDGE], "last": found[-EDGE:]}

@@ -26,7 +26,7 @@ def read(model: Any, generate: dict[str, Any], token_cap: int | None) -> dict[st
     return {
         "layers": dict(layers), "weights_mb": {name: round(n / 2**20, 2) for name, n in sizes.items()},
         "generate": {name: _plain(value) for name, value in sorted(generate.items())}, "token_cap": token_cap,
-        "env": {name: value for name, value in sorted(os.environ.items()) if name.startswith(PREFIXES) and "TOKEN" not in name},
+        "env": {name: value for name, value in sorted(os.environ.items()) if name.startswith(PREFIXES) and not name.endswith("_TOKEN")},
     }  # fmt: skip
 
 

@@ -182,6 +182,11 @@ class MlxEngine:
         self.together = None
         if not wanted:
             return
+        if self.context.generate.get("stream"):
+            raise EngineRefused("Streaming and batching exclude one another: leave one of the sections out.")
+        if hasattr(self.context.model.generate, "__wrapped__"):
+            raise EngineRefused("A lever here changes how one text is spoken, and batches pass it by (no_effect): leave one of them out.")
+        self.rows = together.Rows(self.context.model)
         self.together = together.speaker(self.context, wanted.get("engine", "stock"), modules)
         self.together_accepts = parameters.accepted(self.together) - parameters.unread(self.together) - {"texts"}
         together.arguments(self.together_accepts, self.context.generate, wanted["size"])  # refused now, not at the first clip
@@ -195,6 +200,7 @@ class MlxEngine:
     def generate_batch(self, texts: list[str], language: str, seed: int) -> Iterator[Chunk]:
         assert self.together is not None, "only a configuration with the section batching is asked for several at once"
         arguments = together.arguments(self.together_accepts, self._call(language), len(texts))
+        self.rows.taken()  # what was counted before this call
         return self._spoken(self.together, {"texts": texts} | arguments, seed)
 
     def _call(self, language: str) -> dict[str, Any]:
@@ -237,6 +243,10 @@ class MlxEngine:
     def sentinels(self) -> dict[str, float]:
         """See sentinels.read."""
         return sentinels.read(self.context.model)
+
+    def rows_taken(self) -> tuple[int, int] | None:
+        """See together.Rows.taken."""
+        return self.rows.taken()
 
     def peak_memory_bytes(self) -> int:
         return mx.get_peak_memory()

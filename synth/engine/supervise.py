@@ -33,6 +33,10 @@ class ChildRefused(Exception):
     """The child can't run this configuration; the message is one sentence."""
 
 
+class OtherFiles(ChildRefused):
+    """This worker has other files than those a configuration was first tried with; another may have the same."""
+
+
 def environment(extra: dict[str, str]) -> dict[str, str]:
     """The child's environment: a real BLAS on Linux (the mlx-cpu wheel links the reference one), no hub unless asked."""
     kept = {name: value for name, value in os.environ.items() if name != "EARWITNESS_TOKEN"}  # a model's code needs no key to the host

@@ -36,6 +36,31 @@ def arguments(accepted: Collection[str], single: dict[str, Any], rows: int) -> d
     return found
 
 
-def useful_share(tokens: Sequence[int]) -> float | None:
-    """Share of the computed rows that were needed, where every row goes on until the longest ends. None without any token."""
-    return sum(tokens) / (max(tokens) * len(tokens)) if tokens and max(tokens) else None
+class Rows:
+    """Counts the rows that are really computed, step by step: some models go on with all until the longest ends, others let rows go."""
+
+    def __init__(self, model: Any) -> None:
+        self.steps = self.computed = 0
+        stock = getattr(model, "_sample_token_batch", None)
+        self.seen = stock is not None
+        if stock is None:
+            return
+
+        def sample(logits: Any, *args: Any, **options: Any) -> Any:
+            if options.get("suppress_tokens"):  # the talker's own call, once a step
+                self.steps, self.computed = self.steps + 1, self.computed + logits.shape[0]
+            return stock(logits, *args, **options)
+
+        object.__setattr__(model, "_sample_token_batch", sample)
+
+    def taken(self) -> tuple[int, int] | None:
+        """(steps, rows computed) since the last call; None where the model doesn't let them be counted."""
+        found = (self.steps, self.computed) if self.seen and self.computed else None
+        self.steps = self.computed = 0
+        return found
+
+
+def work(tokens: Sequence[int], counted: tuple[int, int] | None) -> dict[str, int]:
+    """{"steps", "needed", "computed"} of a call whose rows took so many tokens; uncounted, as if all went on until the longest ends."""
+    steps, computed = counted or (max(tokens), max(tokens) * len(tokens))
+    return {"steps": steps, "needed": sum(tokens), "computed": computed}

@@ -9,6 +9,7 @@ import time
 
 import psutil
 import pytest
+from django.core.management import CommandError, call_command
 
 from gate import climb
 from gate.models import LedgerEntry, Lever
@@ -82,6 +83,27 @@ def test_a_ladder_that_can_not_be_read_is_one_sentence(change, code):
     with pytest.raises(Refused) as caught:
         climb.read(EXAMPLE.read_text().replace(*change))
     assert caught.value.code in (code, "unknown_key")
+
+
+@pytest.mark.parametrize(
+    "makes",
+    ["{..: tests.synth.tiny_qwen3}", "{/tmp/x: tests.synth.tiny_qwen3}", "{x: nope.nope}", "{x: .x}", "{x: yaml.nodes}", "{x: json}"],
+)
+def test_what_a_ladder_may_make_is_a_model_by_a_module_of_this_checkout(tmp_path, settings, makes):
+    settings.MODELS = tmp_path / "models"
+    file = tmp_path / "ladder.yaml"
+    file.write_text(EXAMPLE.read_text().replace("{tiny-qwen3: tests.synth.tiny_qwen3}", makes))
+    with pytest.raises(CommandError, match="makes has"):
+        call_command("ladder", str(file))
+
+
+def test_a_rung_that_is_another_system_by_now_is_refused(db):
+    ladder = climb.read(EXAMPLE.read_text())
+    climb.climb(ladder)
+    changed = climb.read(EXAMPLE.read_text().replace("apply: merge-dense", "apply: merge"))
+    with pytest.raises(Refused) as caught:
+        climb.climb(changed)
+    assert caught.value.code == "rung_changed"
 
 
 def test_a_rung_waits_for_the_one_below_and_a_failed_one_ends_the_climb(db):

@@ -5,6 +5,7 @@ import pytest
 from gate import advance, pace, policy, register, timing
 from gate.models import Lever
 from synth import groups
+from synth.batches import whole_batches
 from synth.configuration import Refused
 from synth.models import Render, RenderGroup, TimedBlock, seed_of
 from tests import factories
@@ -95,8 +96,9 @@ def test_what_another_process_asked_for_a_moment_ago_is_left_to_it_and_the_rest_
     ("change", "plan", "code"),
     [
         ({"batching": {"size": 9}}, {}, "batch_too_large"),
-        ({"batching": {"size": 2}, "expect_bit_exact": True}, {}, "configuration_invalid"),
-        ({"batching": {"size": 2}, "streaming": {"interval_s": 1}}, {}, "configuration_invalid"),
+        ({"batching": {"size": 3}}, {"looks": [0.5, 1.0]}, "batch_too_large"),  # each look is rendered by itself
+        ({"batching": {"size": 2}, "expect_bit_exact": True}, {}, "batch_bit_exact"),
+        ({"batching": {"size": 2}, "streaming": {"interval_s": 1}}, {}, "stream_or_batch"),
         ({"batching": {"size": 0}}, {}, "configuration_invalid"),
     ],
 )
@@ -104,6 +106,40 @@ def test_what_can_not_be_compared_is_refused(db, change, plan, code):
     with pytest.raises(Refused) as caught:
         register.check(spec(change=change, plan=plan))
     assert caught.value.code == code
+
+
+def test_two_sizes_are_timed_on_whole_batches_of_both_or_not_at_all(db):
+    assert whole_batches(20, [8, 12]) == 24 and whole_batches(20, [8, 12], 47) == 24 and whole_batches(30, [8, 12], 47) == 24
+    assert whole_batches(20, [16], 20) == 16 and whole_batches(5, []) == 5 and whole_batches(1, [7], 6) == 0
+    body = spec(parent=tone() | {"batching": {"size": 2}}, change={"batching": {"size": 3}}, plan={"timing": {"blocks": 2}})
+    with pytest.raises(Refused, match="take 6 sentences, and 4 are drawn"):
+        register.check(body)
+
+
+def test_a_lever_waits_for_all_that_it_judges_wherever_its_batch_stands(mac):
+    """Sorted by length, a batch may begin with a sentence that only a later look covers."""
+    parent = tone() | {"batching": {"size": 4, "sort": "length"}}
+    plan = {"listening": {"required": False}}
+    one, two = register.register(
+        [
+            spec("whole", parent=parent, texts=factories.SENTENCES, plan=plan),
+            spec("halves", parent=parent, texts=factories.SENTENCES, plan=plan | {"looks": [0.5, 1.0]}, change={"voice": {"speed": 1.1}}),
+        ]
+    )
+    flow.work(mac)
+    advance.advance_open()
+    lever = Lever.objects.get(pk=two.pk)
+    assert lever.draw_id == Lever.objects.get(pk=one.pk).draw_id
+    covered = {s.pk for s in lever.draw.sentences()[:4]}
+    waited = Render.objects.filter(group__in=advance.groups_of(lever), configuration=lever.parent)
+    assert covered <= set(waited.values_list("sentence_id", flat=True))
+
+
+def test_a_sentence_of_two_lists_is_rendered_once(mac):
+    lever = factories.registered(lever="listed", parent=tone(), change={"batching": {"size": 3}})
+    rows = list(lever.corpus.sentences.order_by("pk"))
+    groups.ask(lever.candidate, "listed", [groups.Wanted(s, k, 7) for k, s in enumerate([*rows, rows[0]])], "test")
+    assert Render.objects.filter(draw_key="listed").count() == 4
 
 
 def test_a_parent_that_batches_is_never_compared_by_hash(db):

@@ -6,7 +6,7 @@ from django.test import Client
 from gate import diagnoses
 from gate.models import Lever, Token, Verdict
 from synth.configuration import Refused
-from synth.models import Diagnosis
+from synth.models import Diagnosis, Preflight
 from tests import factories
 from tests.gate import flow
 from tests.gate.test_timing import through_its_blocks
@@ -96,6 +96,23 @@ def test_bad_values_are_named(settled, signed_in, kind, values, code):
 def test_a_double_click_is_one_look(settled, signed_in):
     first, second = (signed_in.post("/levers/louder/looks", {"kind": "components"}) for _ in range(2))
     assert (first.status_code, second.status_code, Diagnosis.objects.count()) == (302, 422, 1)
+
+
+def test_a_look_that_nobody_takes_is_taken_back(settled, signed_in):
+    signed_in.post("/levers/louder/looks", {"kind": "components"})
+    one = Diagnosis.objects.get()
+    assert signed_in.post("/levers/louder/looks", {"take_back": one.pk}).status_code == 302
+    assert "was taken back" in page(signed_in) and not diagnoses.take_back(settled, one.pk)
+    assert signed_in.post("/levers/louder/looks", {"kind": "components"}).status_code == 302
+
+
+def test_another_workers_files_are_asked_for_elsewhere(mac, settled, tmp_path):
+    """What a system is made of is another thing here: the look waits for a worker that has the same."""
+    Preflight.objects.filter(configuration=settled.parent).update(report={"digests": {"weights": "others"}})
+    one = diagnoses.ask(settled, "sweep", "1")
+    flow.work(mac, "diagnosis")
+    one.refresh_from_db()
+    assert (one.state, one.attempts) == ("queued", 0) and "is another thing on this worker" in one.error
 
 
 def test_a_look_changes_no_verdict(mac, settled):

@@ -160,6 +160,11 @@ def test_a_machine_that_is_slower_for_the_parent_only_lends_the_child_no_speed(b
     assert word(lever) == INVALID and pace(lever)["lent"] == pytest.approx(1.15, abs=0.01)
 
 
+def test_a_machine_that_is_slower_for_the_candidate_hides_no_gain(bench):
+    lever = bench.judged(Clock(gain=1.10, load=lambda block, place: 1.15 if place in (1, 2) else 1.0))
+    assert word(lever) == INVALID and pace(lever)["lent"] == pytest.approx(1 / 1.15, abs=0.01)
+
+
 def test_clips_that_always_stall_leave_it_open_by_which_average_it_is_faster(bench):
     """Two of twenty are compiled anew in every process: the spread between runs sees nothing of it."""
     lever = bench.judged(Clock(gain=1.3, stalling=lambda k: k % 10 == 4))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from synth.engine.supervise import ChildRefused
+from synth.engine.together import work
 from synth.pcm import decode
 
 pytestmark = pytest.mark.slow
@@ -33,8 +34,14 @@ def test_every_row_is_the_sentence_it_would_be_alone(tiny, spoken, tmp_path):
         n = min(len(ours), len(theirs))
         assert abs(ours[:n] - theirs[:n]).max() < 1e-3
     figures = said["figures"]
-    assert figures["rows"] == 3 and 0 < figures["useful_share"] <= 1 and figures["steps"] <= 8
+    assert figures["rows"] == 3 and figures["steps"] <= 8
+    assert figures["needed"] == sum(c["figures"]["tokens"] for c in said["clips"]) == pytest.approx(figures["computed"], abs=3)
     assert all(c["figures"]["wall_s"] <= figures["wall_s"] and c["figures"]["together"] == figures for c in said["clips"])
+
+
+def test_work_is_counted_where_it_can_be_and_supposed_where_not():
+    assert work([3, 40, 40], (41, 84)) == {"steps": 41, "needed": 83, "computed": 84}
+    assert work([3, 40, 40], None) == {"steps": 40, "needed": 83, "computed": 120}
 
 
 def test_the_same_group_is_the_same_sound_and_its_order_belongs_to_it(tiny, spoken, tmp_path):
@@ -56,5 +63,9 @@ def test_what_a_batch_can_not_be_is_refused_in_a_sentence(tiny, spoken):
     kokoro = Path(__file__).resolve().parent.parent.parent / "var" / "models" / "kokoro-82m"
     with pytest.raises(ChildRefused, match="one sentence at a time"):
         spoken({"name": "k", "model": {"path": str(kokoro)}, "voice": {"preset": "jm_kumo"}, "batching": {"size": 2}})
+    with pytest.raises(ChildRefused, match="exclude one another"):
+        spoken(batched(tiny) | {"streaming": {"interval_s": 0.5}})
+    with pytest.raises(ChildRefused, match="batches pass it by"):
+        spoken(batched(tiny) | {"levers": [{"lever": "chunk-text", "characters": 40}]})
     with pytest.raises(ChildRefused, match="takes no 'split_pattern'"):
         spoken(batched(tiny, extra={"split_pattern": "x"}))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synth import diagnoses
+from synth import desk, diagnoses
 from synth.engine.distributions import Steps, compare, log_softmax, margins, penalised, support
 from synth.worker import Bench
 
@@ -116,7 +116,19 @@ def test_batch_sizes_are_swept_and_one_that_fails_does_not_end_the_others(tiny, 
     assert [r["size"] for r in rows] == [1, 2, 4] and rows[2]["error"].endswith("SIGKILL")
     for row in rows[:2]:
         assert row["audio_per_s"] > 0 and row["step_ms"] > 0 and row["latency_s"] <= row["latest_s"] and 0 < row["useful_share"] <= 1
-    assert rows[0]["useful_share"] == 1 and rows[0]["peak_memory_bytes"] > 0
+    assert rows[0]["useful_share"] > 0.8 and rows[0]["peak_memory_bytes"] > 0
+
+
+def test_a_lost_lease_ends_a_sweep(tiny, bench):
+    """Another worker may be timing by now: nothing is begun any more."""
+
+    class Heart:
+        lost = True
+
+    bench.heart = Heart()
+    with pytest.raises(desk.Lost):
+        diagnoses.sweep(bench, unit(tiny, tiny, sizes=[1, 2]))
+    assert bench.child is None
 
 
 @pytest.mark.slow

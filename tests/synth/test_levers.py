@@ -222,9 +222,10 @@ def test_long_text_is_spoken_in_pieces_with_a_pause_between(tiny, spoken):
 @pytest.mark.parametrize("quantised", [False, True])
 def test_fused_projections_change_the_number_of_products_and_no_sound(tiny, spoken, quantised):
     body = tiny | ({"quantisation": [{"match": "talker", "bits": 8, "group_size": 32}]} if quantised else {})
-    plain, _ = spoken(body)
+    plain, plainly = spoken(body)
     fused, child = spoken(body | {"levers": [{"lever": "fuse-projections"}]})
     assert child.report["effects"]["levers.fuse-projections"] >= 4 * 3  # talker and code predictor, two layers each
+    assert child.report["notes"]["traffic"] == plainly.report["notes"]["traffic"]  # as many weights are read as before
     assert len(sound(fused)) == len(sound(plain)) and np.abs(sound(fused) - sound(plain)).max() < 1e-3
     with pytest.raises(ChildRefused, match="no_effect"):
         spoken(body | {"levers": [{"lever": "fuse-projections", "qkv": False, "gate_up": False}]})

@@ -26,7 +26,9 @@ def test_both_formats_are_read_and_what_is_missing_is_missing():
 def test_macmon_runs_only_where_it_is_asked_for(tmp_path, monkeypatch):
     program = tmp_path / "macmon"
     lines = "\n".join(f"echo '{json.dumps(x)}'" for x in (OLD, NEW))
-    program.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then echo macmon 0.7.1; exit; fi\n{lines}\necho cut sho\nexec sleep 60\n')
+    program.write_text(
+        f'#!/bin/sh\nif [ "$1" = --version ]; then echo macmon 0.7.1; exit; fi\necho []\necho cut sho\n{lines}\nexec sleep 60\n'
+    )
     program.chmod(program.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     unasked = telemetry.Macmon()
@@ -39,6 +41,17 @@ def test_macmon_runs_only_where_it_is_asked_for(tmp_path, monkeypatch):
         assert asked.process.poll() is None
     found = asked.end()
     assert found["macmon"] == "macmon 0.7.1" and found["samples"] == 2 and asked.process.poll() is not None
+
+
+def test_a_monitor_that_will_not_run_costs_no_pass(tmp_path, monkeypatch):
+    program = tmp_path / "macmon"
+    program.write_text("no program at all")
+    program.chmod(0o755)
+    monkeypatch.setenv("EARWITNESS_MACMON", "1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    broken = telemetry.Macmon()
+    broken.start()
+    assert broken.end() == {}
 
 
 @pytest.mark.parametrize(("held", "expected"), [([1, 2, 3, 4], 1.0), ([5, 5, 5], 0.0), ([1, 2], None), ([1, None, 3, 4], None)])

@@ -1,7 +1,7 @@
 """`manage.py ladder FILE`: a whole ladder of levers as one command; what was killed goes on where it was."""
 
 import contextlib
-import importlib.util
+import re
 import signal
 import socket
 import subprocess
@@ -17,11 +17,12 @@ from django.utils import timezone
 
 from config import supervisor
 from gate import climb
+from gate.management.commands.up import WORKER as OWN_WORKER
 from synth import bell
 from synth.configuration import Refused
 from synth.models import Worker
 
-#: A worker heard of as recently as this renders for us; without one this command brings up its own.
+#: Somebody else's worker on a shared database, heard of as recently as this, renders for us; else this command brings up its own.
 ALIVE = timedelta(minutes=2)
 
 
@@ -48,8 +49,8 @@ class Command(BaseCommand):
             raise CommandError(error.message) from error
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda n, frame: sys.exit(128 + n))
-        with self._host():
-            ended = self._climb(ladder, time.monotonic() + timeout if timeout else None)
+        with self._host() as host:
+            ended = self._climb(ladder, host, time.monotonic() + timeout if timeout else None)
         self._table(ladder)
         if ended:
             raise CommandError(ended)
@@ -58,12 +59,12 @@ class Command(BaseCommand):
         """Checkpoints of random weights, written once by modules of this checkout."""
         for folder, module in makes.items():
             place = settings.MODELS / folder
-            if place.parent != settings.MODELS:
+            if not re.fullmatch(r"[a-z0-9][\w.-]*", folder):
                 raise Refused("bad_folder", f"makes has {folder!r}: give the bare name of a folder among the models.", "makes")
             if (place / "config.json").exists():
                 continue
-            found = importlib.util.find_spec(module) if "." in module else None
-            if found is None or not found.origin or not Path(found.origin).is_relative_to(settings.BASE_DIR):
+            # A file of this checkout, looked for without importing anything; what lies in its environment is not.
+            if not re.fullmatch(r"[a-z]\w*(\.\w+)+", module) or not (settings.BASE_DIR / f"{module.replace('.', '/')}.py").is_file():
                 raise Refused("unknown_module", f"makes has {module!r}: that is no module of this checkout.", "makes")
             self.say(f"Writing the model {folder} ...")
             part = settings.MODELS / f"{folder}.part"
@@ -72,20 +73,23 @@ class Command(BaseCommand):
                 raise Refused(
                     "not_made", f"{module} could not write {folder}: {(done.stderr.strip().splitlines() or ['it ended'])[-1]}", "makes"
                 )
+            if not (part / "config.json").exists():
+                raise Refused("not_made", f"{module} wrote no model: there is no config.json in {part}.", "makes")
             part.replace(place)
 
     @contextlib.contextmanager
     def _host(self):
         """A running Earwitness: the one there is, else one of our own for as long as this takes."""
         call_command("migrate", verbosity=0, interactive=False)
-        if Worker.objects.filter(last_seen__gte=timezone.now() - ALIVE).exists() or supervisor.is_running(settings.VAR / "run"):
+        others = Worker.objects.exclude(name=OWN_WORKER).filter(last_seen__gte=timezone.now() - ALIVE)
+        if supervisor.is_running(settings.VAR / "run") or (settings.SHARED_DATABASE and others.exists()):
             self.say("Earwitness is running; it does the work.")
-            yield
+            yield None
             return
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        log = settings.VAR / "log" / "ladder-up.log"
+        log = self._log()
         log.parent.mkdir(parents=True, exist_ok=True)
         self.say(f"Starting Earwitness for this ladder at http://127.0.0.1:{port}/ ; what it prints is in {log}.")
         with log.open("ab") as out:
@@ -93,12 +97,15 @@ class Command(BaseCommand):
                 [sys.executable, "manage.py", "up", "--no-demo", "--port", str(port)], cwd=settings.BASE_DIR, stdout=out, stderr=out
             )
         try:
-            yield
+            yield host
         finally:
             host.terminate()
             host.wait()
 
-    def _climb(self, ladder, deadline):
+    def _log(self):
+        return settings.VAR / "log" / "ladder-up.log"
+
+    def _climb(self, ladder, host, deadline):
         """Until every rung is judged, or one ends the climb; why, or ''."""
         told: dict[str, str] = {}
         while True:
@@ -115,6 +122,8 @@ class Command(BaseCommand):
                     self.say(f"{timezone.now():%H:%M:%S} {step.slug}: {state}")
             if ended or all(step.settled for step in rungs):
                 return ended
+            if host is not None and host.poll() is not None:
+                return f"Earwitness ended while the ladder was climbed: see {self._log()}. Run the command again to go on."
             if deadline and time.monotonic() > deadline:
                 return "The time is up; run the command again to go on."
             time.sleep(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import mlx.core as mx
@@ -18,15 +19,32 @@ PARTS = ("weight", "scales", "biases")
 class _Share(nn.Module):
     """One of the projections: the first to be asked computes all, the others hand out their share of it."""
 
-    def __init__(self, whole: dict[str, Any], begin: int, end: int) -> None:
+    def __init__(self, product: _Product, begin: int, end: int) -> None:
         super().__init__()
-        object.__setattr__(self, "whole", whole)
+        object.__setattr__(self, "product", product)  # its weights are the parent module's, not once more each share's
         self.begin, self.end = begin, end
 
     def __call__(self, x: Any) -> Any:
-        if self.whole.get("input") is not x:
-            self.whole["input"], self.whole["output"] = x, self.whole["layer"](x)
-        return self.whole["output"][..., self.begin : self.end]
+        return self.product.share(x, self.begin)[..., self.begin : self.end]
+
+
+class _Product:
+    """The product of one input, kept until each share was handed out: a second call of one share is another input."""
+
+    def __init__(self, layer: Any, begins: list[int]) -> None:
+        self.layer, self.begins = layer, frozenset(begins)
+        self.input: Any = None
+        self.output: Any = None
+        self.wanted: set[int] = set()
+
+    def share(self, x: Any, begin: int) -> Any:
+        if self.input is not x or begin not in self.wanted:
+            self.input, self.output, self.wanted = x, self.layer(x), set(self.begins)
+        self.wanted.discard(begin)
+        output = self.output
+        if not self.wanted:
+            self.input = self.output = None
+        return output
 
 
 def _fusable(layers: list[Any]) -> bool:
@@ -63,11 +81,12 @@ def fuse(context: Context, qkv: bool = True, gate_up: bool = True) -> int:
             layers = [module[name] for name in names if name in module] if wanted else []
             if len(layers) < len(names) or not _fusable(layers):
                 continue
-            whole, begin = {"layer": _joined(layers)}, 0
-            mx.eval(whole["layer"].parameters())
-            for name, layer in zip(names, layers, strict=True):
-                rows = layer.weight.shape[0]
-                module[name] = _Share(whole, begin, begin + rows)
-                begin += rows
+            joined = module[f"fused_{names[0]}"] = _joined(layers)
+            mx.eval(joined.parameters())
+            ends = list(itertools.accumulate(layer.weight.shape[0] for layer in layers))
+            begins = [0, *ends[:-1]]
+            product = _Product(joined, begins)
+            for name, begin, end in zip(names, begins, ends, strict=True):
+                module[name] = _Share(product, begin, end)
             fewer += len(names) - 1
     return fewer

@@ -14,7 +14,9 @@ from synth.engine import bundled
 
 
 def from_keychain() -> str:
-    """The secret of the keychain's item `earwitness`; '' when there is none."""
+    """The secret of the keychain's item `earwitness`; '' when there is none, or no Mac."""
+    if platform.system() != "Darwin":
+        return ""
     done = subprocess.run(["security", "find-generic-password", "-s", "earwitness", "-w"], capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -79,7 +81,7 @@ class Command(BaseCommand):
                 return token_file.read_text(encoding="utf-8").strip()
             except OSError as error:
                 raise CommandError(f"The token file {token_file} can't be read: {error.strerror}.") from error
-        return from_keychain() if platform.system() == "Darwin" else ""
+        return from_keychain()
 
     def _install(self, host, token, broker):
         if platform.system() != "Darwin":
