@@ -60,9 +60,10 @@ def is_running(run: Path) -> bool:
 
 
 def _is(entry: dict) -> bool:
-    """The process of then, not another that got its number."""
+    """The process of then, not another that got its number, nor what is left of a killed one that nobody has collected."""
     try:
-        return abs(psutil.Process(entry["pid"]).create_time() - entry["born"]) < 2
+        found = psutil.Process(entry["pid"])
+        return abs(found.create_time() - entry["born"]) < 2 and found.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
 

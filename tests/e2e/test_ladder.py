@@ -30,8 +30,14 @@ def test_the_tiny_ladder_is_climbed_though_it_is_killed(tmp_path):
             (models / known.name).symlink_to(known)
     (models / "adapter-mlx").unlink(missing_ok=True)
     (models / "adapter-peft").unlink(missing_ok=True)
+    untimed = "    plan: {benefit: none, timing: {blocks: 0}}\n"  # one rung's blocks show as much as three's, in a third of the time
+    text = EXAMPLE.read_text()
+    for rung in ("    title: The adapter", "    title: The code predictor in"):
+        text = text.replace(rung, untimed + rung)
+    file = tmp_path / "ladder.yaml"
+    file.write_text(text)
     env = stack.env | {"EARWITNESS_MODELS": str(models), "EARWITNESS_IDLE_WAIT_S": "0"}
-    command = [sys.executable, "manage.py", "ladder", str(EXAMPLE), "--timeout", "1200"]
+    command = [sys.executable, "manage.py", "ladder", str(file), "--timeout", "1200"]
     log = (tmp_path / "log").open("w+")
     try:
         first = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
@@ -59,7 +65,7 @@ def test_the_tiny_ladder_is_climbed_though_it_is_killed(tmp_path):
         assert stack.ask(
             "Render.objects.values('draw_key','configuration','sentence','replicate','repetition').distinct().count()"
         ) == stack.ask("Render.objects.count()")
-        assert stack.ask("TimedBlock.objects.filter(state='done').count()") >= 6
+        assert stack.ask("TimedBlock.objects.filter(state='done').count()") >= 2
         assert "all as they were written" in stack.manage("ledger", "--verify").stdout
     finally:
         log.close()
