@@ -75,7 +75,7 @@ def cadence(bench: Bench, unit: Unit) -> dict[str, Any]:
             child = bench.fresh(varied, "", made_of)
             _clip(child, bench, max(unit["sentences"], key=lambda s: len(s["text"])))  # a warm-up
             said = [_clip(child, bench, sentence) for sentence in unit["sentences"]]
-            beside = [child.near(clip["file"], file, clip["figures"]["seams"]) for clip, file in zip(said, whole, strict=True) if file]
+            beside = [child.near(clip["file"], file, clip["figures"]["seams"]) for clip, file in zip(said, whole, strict=True)]
             streams = [
                 {k: clip["figures"][k] for k in ("arrivals_s", "durations_s", "first_chunk_s", "first_audio_s", "wall_s", "audio_s")}
                 for clip in said

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synth.engine import codec
-from synth.engine.protocol import EngineRefused, Report, offline_hint
+from synth.engine.protocol import EngineRefused, Report, check_digest, offline_hint
 
 
 def locate(model: dict[str, Any], models: Path) -> str:
@@ -49,8 +49,7 @@ def load(model: dict[str, Any], models: Path, report: Report) -> Any:
             f"The model {wanted} can't be loaded on this worker: {type(error).__name__}: {str(error)[:300]}.{offline_hint(model)}"
         ) from error
     found = report.digests["weights"] = weights_digest(get_model_path(place, **options))
-    if model.get("sha256") not in (None, found):
-        raise EngineRefused(f"The weights at {place} have sha256 {found[:12]}, the configuration names {model['sha256'][:12]}.")
+    check_digest(f"The model at {place}", found, model.get("sha256"))
     return loaded
 
 
@@ -68,6 +67,5 @@ def _codec_folder(wanted: dict[str, Any] | None, models: Path, report: Report) -
     except Exception as error:
         raise EngineRefused(f"The codec {wanted.get('id')} can't be fetched on this worker: {error}.{offline_hint(wanted)}") from error
     found = report.digests["model.codec"] = weights_digest(folder)
-    if wanted.get("sha256") not in (None, found):
-        raise EngineRefused(f"The codec at {folder.name} has sha256 {found[:12]}, the configuration names {wanted['sha256'][:12]}.")
+    check_digest(f"The codec at {folder.name}", found, wanted.get("sha256"))
     return folder

@@ -19,7 +19,7 @@ from mlx.utils import tree_flatten
 
 from synth.engine import codec, components, effective, forced, kokoro, loading, parameters, sentinels, together, traffic
 from synth.engine.levers import COMPILE, COMPILE_LAST, REGISTRY, Context, adapter, clone, quantise, sampling
-from synth.engine.protocol import Chunk, EngineRefused, Report, resolve, voice_file
+from synth.engine.protocol import Chunk, EngineRefused, Report, check_digest, resolve, voice_file
 
 #: What a model type calls a language in `lang_code`; anything else gets the plain code.
 LANGUAGE_NAMES = {
@@ -123,8 +123,7 @@ class MlxEngine:
         file = adapter.locate(wanted, models)
         self.report.effects["adapter"] = adapter.apply(self.context, file, wanted["scale"], wanted.get("apply", "wrap"))
         found = self.report.digests["adapter"] = adapter.digest_of(file)
-        if wanted.get("sha256") not in (None, found):
-            raise EngineRefused(f"The adapter at {file.name} has sha256 {found[:12]}, the configuration names {wanted['sha256'][:12]}.")
+        check_digest(f"The adapter at {file.name}", found, wanted.get("sha256"))
 
     def _code(self, name: str, parameters: dict[str, Any], bundled: dict[str, str], modules: list[str], section: str) -> None:
         """A lever that is code, registered or from the worker's own list; it must change something, and is known by its source."""

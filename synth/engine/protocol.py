@@ -70,6 +70,12 @@ class Engine(Protocol):
         """Speaks all texts at once; only asked of a configuration with the section batching."""
 
 
+def check_digest(what: str, found: str, wanted: str | None) -> None:
+    """Raises EngineRefused where the configuration names another sha256 than was found; None names none."""
+    if wanted not in (None, found):
+        raise EngineRefused(f"{what} has sha256 {found[:12]}, the configuration names {str(wanted)[:12]}.")
+
+
 def voice_file(models: Path, reference: str) -> Path:
     """Where a worker keeps the recording a voice is cloned from."""
     return models / "voices" / f"{reference}.flac"
