@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from config import supervisor
 from synth.engine import bundled
 from synth.engine.supervise import environment
 
@@ -92,9 +92,7 @@ def product(texts: list[str]) -> dict[str, Any]:
     ]
     # The first is spoken twice: once to load and to warm up.
     groups.ask(system, "warm", [groups.Wanted(rows[0], 0, 7)], "")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = supervisor.free_port()
     host = subprocess.Popen(
         [sys.executable, "manage.py", "up", "--no-demo", "--port", str(port)],
         cwd=BASE,

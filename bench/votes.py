@@ -23,6 +23,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 
+from config import supervisor
+
 CLIENTS = 8
 Request = tuple[dict[str, str], bytes]
 Post = Callable[[dict[str, str], bytes], int]
@@ -189,9 +191,7 @@ def on_threads(requests: list[list[Request]], seconds: float) -> list[Found]:
 
 def served() -> tuple[subprocess.Popen, int]:
     """The web server, as deployed: two processes of threads."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = supervisor.free_port()
     command = [sys.executable, "-W", "ignore", "-m", "gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{port}", "--worker-class", "gthread"]
     server = subprocess.Popen(  # noqa: S603
         [*command, "--workers", "2", "--threads", "16", "--keep-alive", "75", "--no-control-socket", "--log-level", "warning"]

@@ -51,6 +51,14 @@ def port_is_free(host: str, port: int) -> bool:
     return True
 
 
+def free_port() -> int:
+    """A port of this machine that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 def is_running(run: Path) -> bool:
     """Whether a supervisor holds this folder."""
     try:

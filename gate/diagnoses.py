@@ -16,7 +16,7 @@ from gate.models import Lever
 from synth import bell, streaming
 from synth.batches import whole_batches
 from synth.configuration import Refused
-from synth.models import Diagnosis, Leased, seed_of
+from synth.models import Diagnosis, Leased
 
 #: Sentences of the draw that a look speaks; a sweep takes whole batches of its largest size.
 SENTENCES = {"sweep": 8, "cadence": 6, "forced": 20, "components": 3}
@@ -62,24 +62,20 @@ def ask(lever: Lever, kind: str, text: str = "", user: Any = None) -> Diagnosis:
     """Has a worker take a closer look. Raises Refused where it is sealed, under way already, or can't be."""
     if kind not in Diagnosis.Kind.values:
         raise Refused("unknown_diagnosis", f"kind is {kind!r}: ask for one of {', '.join(Diagnosis.Kind.values)}.", "kind")
-    if lever.plan is None or lever.draw is None or not export.clips_unsealed(lever):
+    if not export.clips_unsealed(lever):
         raise Refused("still_sealed", f"{lever.slug} is not measured yet: what its systems do is sealed until then. Ask again later.")
     asked = numbers(kind, text)
     drawn, largest = len(lever.draw.order), max((int(size) for size in asked.get("sizes", [])), default=1)
     if largest > drawn:
         raise Refused("batch_too_large", f"A batch of {largest} needs as many sentences; {drawn} were drawn.", "sizes")
     count = min(whole_batches(SENTENCES[kind], [largest], drawn), drawn)
-    sentences = [
-        {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(lever.draw.key, s.digest, 0)}
-        for s in lever.draw.sentences()[:count]
-    ]
     with transaction.atomic():
         Lever.objects.select_for_update().get(pk=lever.pk)  # who presses twice waits here, and is refused below
         if of(lever).filter(kind=kind).exclude(state__in=Leased.SETTLED).exists():
             raise Refused("diagnosis_under_way", f"That look at {lever.slug} is under way already: wait for it.")
         made = Diagnosis.objects.create(
-            kind=kind, first=lever.parent, second=lever.candidate, draw_key=lever.draw.key, asked=asked, sentences=sentences,
-            device_class=lever.plan.body["device_class"],
+            kind=kind, first=lever.parent, second=lever.candidate, draw_key=lever.draw.key, asked=asked,
+            sentences=lever.draw.to_speak(count), device_class=lever.plan.body["device_class"],
         )  # fmt: skip
         history.note(lever, f"a closer look was asked for: {made.get_kind_display()}", user)
         bell.ring_after_commit()
@@ -100,7 +96,7 @@ def facts(one: Diagnosis) -> dict[str, Any]:
     readers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"cadence": _cadence, "forced": _forced, "components": _components}
     found: dict[str, Any] = {
         "pk": one.pk, "kind": one.kind, "state": one.state, "error": one.error, "asked": one.asked, "at": one.created_at,
-        "worker": one.report.get("worker"),        "device_class": one.report.get("device_class"), "sentences": len(one.sentences),
+        "worker": one.report.get("worker"), "device_class": one.report.get("device_class"), "sentences": len(one.sentences),
     }  # fmt: skip
     return found | (readers.get(one.kind, _as_is)(one.report) if one.state == Leased.State.DONE else {})
 

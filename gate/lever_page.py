@@ -131,7 +131,7 @@ def _stock(found: Lever) -> draws.Stock:
 
 def whole(found: Lever) -> dict[str, Any]:
     verdict, plan = found.verdict, found.plan
-    unsealed = bool(plan) and export.clips_unsealed(found)
+    unsealed = export.clips_unsealed(found)
     kin = Lever.objects.filter(pk__in=lineage.lineage(found)).exclude(pk=found.pk).order_by("pk")
     return status(found) | evidence(found) | {
         "changes": schema.difference(found.candidate.parsed(), found.parent.parsed()), "plan": plan,

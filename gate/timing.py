@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gate import policy
 from gate.models import Lever
 from synth.batches import whole_batches
-from synth.models import Configuration, Leased, TimedBlock, seed_of
+from synth.models import Configuration, Leased, TimedBlock
 
 #: So many void blocks, and nothing can be said.
 VOID_BLOCKS = 3
@@ -37,13 +37,9 @@ class Blocks:
         """Asks for a block; False when another process has asked for it already."""
         draw, body = self.lever.draw, self.lever.plan.body
         count = whole_batches(policy.of(body).timing.sentences, batch_sizes(self.first, self.second), len(draw.order)) or len(draw.order)
-        sentences = [
-            {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(draw.key, s.digest, 0)}
-            for s in draw.sentences()[:count]
-        ]
         _, made = TimedBlock.objects.get_or_create(
             first=self.first, second=self.second, draw_key=self.key, number=number,
-            defaults={"sentences": sentences, "device_class": body["device_class"]},
+            defaults={"sentences": draw.to_speak(count), "device_class": body["device_class"]},
         )  # fmt: skip
         return made
 

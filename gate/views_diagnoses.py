@@ -55,7 +55,7 @@ def _context(found: Lever, typed: str, kind: str, problem: str) -> dict[str, Any
         }
         for name, (title, words, label, values) in KINDS.items()
     ]  # fmt: skip
-    unsealed = found.plan is not None and export.clips_unsealed(found)
+    unsealed = export.clips_unsealed(found)
     return {"lever": found, "unsealed": unsealed, "kinds": kinds, "looks": [_shown(one) for one in rows] if unsealed else []}
 
 

@@ -87,18 +87,15 @@ class Acceptance:
         ]  # fmt: skip
 
     @contextmanager
-    def child(self) -> Iterator[Child]:
+    def child(self) -> Iterator[tuple[Child, Path]]:
+        """A fresh child, with a folder for what it says."""
         made = Child(self.configuration, "", self.models, self.modules)
-        try:
-            made.start()
-            yield made
-        finally:
-            made.end()
-
-    @contextmanager
-    def folder(self) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="earwitness-") as name:
-            yield Path(name)
+            try:
+                made.start()
+                yield made, Path(name)
+            finally:
+                made.end()
 
     def said(self, child: Child, folder: Path, seed: int = 1, text: str = TEXTS[0]) -> dict[str, Any]:
         clip = child.clip({"id": 0, "text": text, "language": "en", "seed": seed, "out": str(folder)})
@@ -123,7 +120,7 @@ class Acceptance:
         return "children are started by a process that has none of it"
 
     def speaks(self) -> str:
-        with self.folder() as folder, self.child() as child:
+        with self.child() as (child, folder):
             figures = self.said(child, folder)["figures"]
         if not figures["peak"] > 0.01:
             raise Failed(f"what it says is silent (peak {figures['peak']:.4f})")
@@ -132,7 +129,7 @@ class Acceptance:
     def deterministic(self) -> str:
         hashes, other = [], ""
         for _ in range(2):
-            with self.folder() as folder, self.child() as child:
+            with self.child() as (child, folder):
                 hashes.append(self.said(child, folder, 1)["pcm_sha256"])
                 other = self.said(child, folder, 2)["pcm_sha256"]
         if hashes[0] != hashes[1]:
@@ -140,7 +137,7 @@ class Acceptance:
         return "the same bits twice" + (", and other ones for another seed" if other != hashes[0] else "; its sampling is greedy")
 
     def resumes(self) -> str:
-        with self.folder() as folder, self.child() as child:
+        with self.child() as (child, folder):
             child.process.kill()
             try:
                 self.said(child, folder)
@@ -148,12 +145,12 @@ class Acceptance:
                 told = str(error)
             else:
                 raise Failed("a killed child still answered")
-        with self.folder() as folder, self.child() as child:
+        with self.child() as (child, folder):
             self.said(child, folder)
         return f"told as: {told}"
 
     def hangs(self) -> str:
-        with self.folder() as folder, self.child() as child:
+        with self.child() as (child, folder):
             try:
                 child.clip({"id": 0, "text": " ".join(TEXTS * 20), "language": "en", "seed": 1, "out": str(folder)}, limit_s=0.2)
             except ChildFailed as error:
@@ -166,7 +163,7 @@ class Acceptance:
         walls = []
         sentences = [{"sentence": str(k), "text": text, "language": "en", "seed": k + 1} for k, text in enumerate(TEXTS)]
         for _ in range(4):
-            with self.folder() as folder, self.child() as child:
+            with self.child() as (child, folder):
                 walls.append(math.log(timed.run(child, self.configuration, sentences, folder)["figures"]["total_wall_s"]))
         ends, middle = (walls[0] + walls[3]) / 2, (walls[1] + walls[2]) / 2  # A-B-B-A of one system with itself
         ratio, largest = math.exp(abs(ends - middle)) - 1, math.exp(max(walls) - min(walls)) - 1
@@ -190,7 +187,7 @@ class Acceptance:
         return ", ".join(f"{name} {percent:.0f} %" for name, percent in seen.items())
 
     def memory(self) -> str:
-        with self.folder() as folder, self.child() as child:
+        with self.child() as (child, folder):
             held = [self.said(child, folder, k)["figures"].get("held_memory_bytes") for k in range(6)]
         slope = timed.slope(held[1:])
         if slope is None:

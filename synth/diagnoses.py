@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from synth import contention, timed
+from synth import timed
 from synth.engine.supervise import Child, ChildFailed, ChildRefused, OtherFiles
 
 if TYPE_CHECKING:
@@ -27,10 +27,6 @@ def _without(configuration: dict[str, Any], *sections: str) -> dict[str, Any]:
     return {name: value for name, value in configuration.items() if name not in sections}
 
 
-def _quiet(bench: Bench) -> None:
-    contention.wait_until_quiet(bench.idle_wait_s, lambda: not (bench.heart and bench.heart.lost))
-
-
 def sweep(bench: Bench, unit: Unit) -> dict[str, Any]:
     """Throughput, step time, latency, useful share and peak memory of each system at each size of a batch, each in a fresh process."""
     rows = []
@@ -39,7 +35,7 @@ def sweep(bench: Bench, unit: Unit) -> dict[str, Any]:
             varied = _without(configuration, "streaming") | {"batching": (configuration.get("batching") or {}) | {"size": size}}
             row: dict[str, Any] = {"system": name, "size": size}
             try:
-                _quiet(bench)
+                bench.wait_until_quiet()
                 row |= _size(timed.run(bench.fresh(varied, "", made_of), varied, unit["sentences"], bench.scratch))
             except OtherFiles:
                 raise
@@ -71,7 +67,7 @@ def cadence(bench: Bench, unit: Unit) -> dict[str, Any]:
         whole = _whole(bench, configuration, made_of, unit)
         for interval in unit["asked"]["intervals"]:
             varied = _without(configuration, "batching") | {"streaming": (configuration.get("streaming") or {}) | {"interval_s": interval}}
-            _quiet(bench)
+            bench.wait_until_quiet()
             child = bench.fresh(varied, "", made_of)
             _clip(child, bench, max(unit["sentences"], key=lambda s: len(s["text"])))  # a warm-up
             said = [_clip(child, bench, sentence) for sentence in unit["sentences"]]
@@ -148,7 +144,7 @@ def components(bench: Bench, unit: Unit) -> dict[str, Any]:
     """Seconds of each component of each system, from an instrumented run of its own."""
     rows = []
     for name, configuration, made_of in _arms(unit):
-        _quiet(bench)
+        bench.wait_until_quiet()
         child = bench.fresh(_without(configuration, "batching", "streaming"), "", made_of)
         begin = time.perf_counter()
         sentence = max(unit["sentences"], key=lambda s: len(s["text"]))

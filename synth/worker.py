@@ -111,7 +111,7 @@ class Bench:
     def fresh(self, configuration: dict[str, Any], digest: str, made_of: dict[str, str] | None = None) -> Child:
         """A new child. `made_of`: digests of weights, adapter and code this configuration was first tried with. Raises ChildRefused."""
         self.end_child()
-        if self.heart and self.heart.lost:  # whatever is begun now belongs to somebody else
+        if self.lost():  # whatever is begun now belongs to somebody else
             raise desk.Lost
         self._fetch_voice(configuration.get("voice", {}).get("reference"))
         self.child = Child(configuration, digest, self.models, self.modules)
@@ -124,6 +124,14 @@ class Bench:
                 f"What the configuration is made of is another thing on this worker: {', '.join(other)}. Bring the same files here."
             )
         return self.child
+
+    def lost(self) -> bool:
+        """Whether the unit in hand belongs to somebody else by now."""
+        return bool(self.heart and self.heart.lost)
+
+    def wait_until_quiet(self) -> float:
+        """Seconds waited for other programs to rest; not beyond the loss of the unit in hand."""
+        return contention.wait_until_quiet(self.idle_wait_s, lambda: not self.lost())
 
     def _fetch_voice(self, reference: str | None) -> None:
         """Brings the recording of a cloned voice onto this machine, once."""
@@ -226,7 +234,7 @@ class Bench:
         for place, arm in enumerate((0, 1, 1, 0)):
             configuration = unit["configurations"][arm]
             around = telemetry.neighbours()
-            waited = contention.wait_until_quiet(self.idle_wait_s, lambda: not (self.heart and self.heart.lost))
+            waited = self.wait_until_quiet()
             child = self.fresh(configuration, unit["digests"][arm], (unit.get("made_of") or [None, None])[arm])
             done = timed.run(child, configuration, unit["sentences"], self.scratch)
             done["figures"] |= {"waited_s": round(waited, 1), "neighbours": around}

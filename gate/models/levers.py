@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
 from gate.models.append_only import AppendOnly, WrittenOnceQuerySet
 from listening.models import Study
-from synth.models import Configuration, Sentence
+from synth.models import Configuration, Sentence, seed_of
 
 
 class Corpus(models.Model):
@@ -42,6 +44,13 @@ class Draw(AppendOnly):
     def sentences(self) -> list[Sentence]:
         found = {s.digest: s for s in Sentence.objects.filter(digest__in=self.order)}
         return [found[digest] for digest in self.order]
+
+    def to_speak(self, count: int) -> list[dict[str, Any]]:
+        """The first so many sentences as a worker is told them, outside of renders: {sentence, text, language, seed}."""
+        return [
+            {"sentence": s.digest, "text": s.text, "language": s.language, "seed": seed_of(self.key, s.digest, 0)}
+            for s in self.sentences()[:count]
+        ]
 
 
 class Lever(models.Model):

@@ -3,7 +3,6 @@
 import contextlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -86,10 +85,7 @@ class Command(BaseCommand):
             self.say("Earwitness is running; it does the work.")
             yield None
             return
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        log = self._log()
+        port, log = supervisor.free_port(), self._log()
         log.parent.mkdir(parents=True, exist_ok=True)
         self.say(f"Starting Earwitness for this ladder at http://127.0.0.1:{port}/ ; what it prints is in {log}.")
         with log.open("ab") as out:
